@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use jiff::{SignedDuration, Timestamp};
-use taximeter_ledger::{Draft, Entry, Position, Record, SegmentHeader, TenantId};
+use taximeter_ledger::{EncodedEntry, Entry, Position, Record, SegmentHeader, TenantId};
 use tempfile::TempDir;
 
 use crate::clock::{monotonic_nanos, pause};
@@ -90,7 +90,7 @@ impl Month {
             gateway: self.pattern.gateway.clone(),
             before: self.position,
             lost: 0,
-            marked: false,
+            has_sync_marks: false,
             follows: None,
             created: self.pattern.started_at,
         };
@@ -98,7 +98,8 @@ impl Month {
         header.encode(&mut bytes);
         for number in numbers {
             let entry = Entry::Post(Box::new(self.record(number)?));
-            self.position = Draft::new(&entry, &mut payload)?.seal(self.position, &mut bytes);
+            self.position =
+                EncodedEntry::new(&entry, &mut payload)?.append(self.position, &mut bytes);
         }
         fs::write(&path, bytes)?;
         Ok(path)

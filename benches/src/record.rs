@@ -90,8 +90,10 @@ fn time(record: &mut Record, number: u32, output: u32) {
     let micros = |micros: u32| Duration::from_micros(micros.into());
     let stream = record.stream;
     let seconds = |of: u32| Some(micros(of).as_secs_f64()).filter(|_| stream);
-    let (first, gap) = (20_000 + random(3, 200_000), 5_000 + random(4, 20_000));
-    let whole = first + gap * (output - 1);
+    let (first_chunk, gap) = (20_000 + random(3, 200_000), 5_000 + random(4, 20_000));
+    // The first chunk of a chat has a role and no token.
+    let first_token = first_chunk + 1_700;
+    let whole = first_token + gap * (output - 1);
     // Identified, read, routed, reserved, sent.
     let ours = [(11, 9), (12, 40), (13, 5), (5, 300), (6, 200)];
     let mut ended = 0;
@@ -101,8 +103,8 @@ fn time(record: &mut Record, number: u32, output: u32) {
     });
 
     let timing = &mut record.timing;
-    timing.time_to_first_chunk = seconds(first);
-    timing.time_to_first_token = seconds(first + 1_700);
+    timing.time_to_first_chunk = seconds(first_chunk);
+    timing.time_to_first_token = seconds(first_token);
     timing.time_per_output_token = seconds(gap);
     timing.longest_stall = seconds(gap + random(14, 40_000));
     timing.output_chunks = if stream { output.into() } else { 0 };
@@ -114,7 +116,7 @@ fn time(record: &mut Record, number: u32, output: u32) {
     let [identify, body, route, admit, connect] = ours.map(|end| Some(micros(end)));
     let whole_end = Some(micros(whole));
     let [prefill, streamed, answer] =
-        if stream { [Some(micros(first)), whole_end, None] } else { [None, None, whole_end] };
+        if stream { [Some(micros(first_token)), whole_end, None] } else { [None, None, whole_end] };
     let settle = Some(micros(whole + 10 + random(16, 30)));
     timing.stages = Some(Stages::ending([
         identify, body, route, admit, connect, prefill, streamed, answer, settle,

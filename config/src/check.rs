@@ -107,10 +107,10 @@ fn upstreams(
             let why = Invalid::new("cannot stand beside `credential`", "only one of them");
             reader.invalid::<bool>(&forward.location, &forward.written, &why);
         }
+        let dialect = dialect(&raw);
         let models = models(raw.models, reader);
-        check_usage(&raw.usage, &raw.dialect, reader);
+        check_usage(&raw.usage, dialect, reader);
         let gpus = raw.gpu.given().map(|raw| terms::gpus(raw, currency, reader));
-        let dialect = raw.dialect.or(Dialect::Auto);
         Some(Upstream {
             name: raw.name.0?.value.into(),
             url: raw.url.0?.value,
@@ -129,16 +129,21 @@ fn upstreams(
     built.collect::<Vec<_>>().into_iter().collect()
 }
 
+/// The dialect that the key names, or else the host of the URL.
+fn dialect(raw: &RawUpstream) -> Dialect {
+    match (&raw.dialect, &raw.url.0) {
+        (Optional::Given(dialect), _) if dialect.value != Dialect::Auto => dialect.value,
+        (_, Some(url)) => url.value.dialect(),
+        (_, None) => Dialect::Auto,
+    }
+}
+
 /// Reports a kind of usage that the dialect does not support. `auto` may support every kind.
-fn check_usage(
-    usage: &Optional<Spanned<UsageAsk>>,
-    dialect: &Optional<Spanned<Dialect>>,
-    reader: &mut Reader<'_>,
-) {
-    let (Optional::Given(usage), Optional::Given(dialect)) = (usage, dialect) else { return };
-    if dialect.value != Dialect::Auto && !usage.value.suits(dialect.value) {
+fn check_usage(usage: &Optional<Spanned<UsageAsk>>, dialect: Dialect, reader: &mut Reader<'_>) {
+    let Optional::Given(usage) = usage else { return };
+    if dialect != Dialect::Auto && !usage.value.suits(dialect) {
         let why = Invalid::new(
-            format!("is not supported by the dialect {}", dialect.written),
+            format!("is not supported by the dialect {}", dialect.as_str()),
             "final, or the dialect vllm, sglang or auto",
         );
         reader.invalid::<UsageAsk>(&usage.location, &usage.written, &why);

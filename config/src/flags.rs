@@ -1,6 +1,6 @@
 //! Command-line flags that override the file. They pass the same checks.
 
-use taximeter_meter::{Dialect, UsageAsk};
+use taximeter_meter::UsageAsk;
 
 use crate::mistake::{Invalid, Mistake, Mistakes};
 use crate::model::{Config, ModelPattern, OnClientLeft, Upstream, UpstreamUrl};
@@ -84,7 +84,7 @@ impl Flags {
 }
 
 fn for_everything(url: UpstreamUrl) -> Upstream {
-    let dialect = Dialect::Auto;
+    let dialect = url.dialect();
     Upstream {
         name: UPSTREAM.to_owned(),
         url,

@@ -56,7 +56,7 @@ pub use model::{
     Push, Store, Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile, TrustedHeader,
     UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
-pub use otel::{Emission, Exporter, IgnoredVariable, LogsExport, MetricsExport, TracesExport};
+pub use otel::{Exporter, IgnoredVariable, LogsExport, MetricsExport, OtelSettings, TracesExport};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};
 pub use secret::Secret;
 pub use values::is_tenant_name;

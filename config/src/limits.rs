@@ -119,18 +119,13 @@ limits! {
     /// a client that does not; the record's `end` is `client_stalled`.
     client_write_timeout ("client_write_timeout_seconds"): Duration = seconds(60), Duration, Reload;
 
-    /// The largest body that Taximeter reads as one document, in bytes after decompression. It
-    /// refuses a larger compressed request with 413 `request_too_large`. A larger answer passes
-    /// unread.
+    /// The largest compressed request body, in bytes after decompression. Taximeter refuses a larger
+    /// one with 413 `request_too_large`.
     decode_bytes_max: usize = 32 << 20, AtLeast<1>, Reload;
 
     /// The most decompressed bytes per byte of a compressed body. Taximeter refuses a request
     /// beyond it with 413 `request_too_large`. An answer beyond it passes unread.
     decode_ratio_max: u32 = 200, AtLeast32<1>, Reload;
-
-    /// The longest line, and the longest data of one event, that Taximeter reads in a stream, in
-    /// bytes. A longer one passes unread. Events with images may be 16 times as long.
-    sse_line_bytes_max: usize = 1 << 20, AtLeast<1_024>, Reload;
 
     /// The longest text that Taximeter counts with a tokenizer for one request, in bytes. It
     /// estimates the tokens of longer text, and flags the number as `estimated`.

@@ -129,7 +129,7 @@ pub struct Upstream {
     pub name: String,
     /// Its base URL.
     pub url: UpstreamUrl,
-    /// The engine's kind.
+    /// The engine's kind, as the key or the host of the URL names it.
     pub dialect: Dialect,
     /// `gen_ai.provider.name`.
     pub provider: String,

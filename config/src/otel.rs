@@ -39,7 +39,7 @@ const ATTRIBUTES_MAX: usize = 128;
 
 /// What telemetry Taximeter emits, and where to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Emission {
+pub struct OtelSettings {
     /// Generation of the GenAI conventions.
     pub genai: GenAi,
     /// Whether `/metrics` names the instrumentation scope on each series.
@@ -126,10 +126,10 @@ pub struct IgnoredVariable {
 impl Config {
     /// The telemetry of this configuration in this environment, and the variables that are ignored.
     #[must_use]
-    pub fn emission(
+    pub fn otel(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
-    ) -> (Emission, Vec<IgnoredVariable>) {
+    ) -> (OtelSettings, Vec<IgnoredVariable>) {
         let mut env = Environment { env, ignored: Vec::new() };
         let mut resource = resource(&mut env);
         resource.extend(self.resource.clone());
@@ -137,7 +137,7 @@ impl Config {
         env.read(&[CAPTURE_VARIABLE], captures);
         env.read(&["OTEL_PROPAGATORS"], propagators);
         env.report_unsupported();
-        let emission = Emission {
+        let otel = OtelSettings {
             genai: self.telemetry.genai.unwrap_or_else(|| opted_in(&mut env)),
             scope_labels: self.telemetry.scope_labels,
             resource,
@@ -146,7 +146,7 @@ impl Config {
             logs: logs(&self.telemetry.otlp, &mut env),
             events: env.is_true(EVENT_VARIABLE),
         };
-        (emission, env.ignored)
+        (otel, env.ignored)
     }
 }
 
@@ -178,12 +178,12 @@ impl Environment<'_> {
         names: &[&str],
         parse: impl Fn(&str) -> Result<T, Invalid>,
     ) -> Option<(T, usize)> {
-        for (place, name) in names.iter().enumerate() {
+        for (index, name) in names.iter().enumerate() {
             let Some(text) = (self.env)(name).filter(|text| !text.trim().is_empty()) else {
                 continue;
             };
             match parse(text.trim()) {
-                Ok(value) => return Some((value, place)),
+                Ok(value) => return Some((value, index)),
                 Err(why) => self.ignore((*name).to_owned(), why),
             }
         }

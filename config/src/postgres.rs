@@ -27,12 +27,12 @@ impl FromStr for PostgresUrl {
         if scheme != "postgres" && scheme != "postgresql" {
             return Err(invalid("has an unsupported scheme"));
         }
-        let (credentials, place) = rest.rsplit_once('@').ok_or_else(|| invalid("has no user"))?;
+        let (credentials, target) = rest.rsplit_once('@').ok_or_else(|| invalid("has no user"))?;
         let (user, password) = match credentials.split_once(':') {
             Some((user, password)) => (user, Some(password)),
             None => (credentials, None),
         };
-        let (address, path) = place.split_once('/').ok_or_else(|| invalid("has no database"))?;
+        let (address, path) = target.split_once('/').ok_or_else(|| invalid("has no database"))?;
         let (database, parameters) = path.split_once('?').unwrap_or((path, ""));
         let (host, port) = if address.starts_with('%') {
             let (host, port) =

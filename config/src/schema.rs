@@ -93,12 +93,12 @@ keys! {
         name: Required<Spanned<Name>> = required().example("local"),
         /// The base URL, with or without a final `/v1`.
         url: Required<Spanned<UpstreamUrl>> = required().example("http://127.0.0.1:8000"),
-        /// The engine's kind. With `auto`, Taximeter recognises the engine by its list of models
-        /// and its answers.
+        /// The engine's kind. With `auto`, the host of the URL names it, or an engine that owns every
+        /// model in its list of models.
         dialect: Optional<Spanned<Dialect>> = default("auto").example("vllm"),
         /// The value of `gen_ai.provider.name` in telemetry and records.
         provider: Optional<Spanned<Name>> =
-            without("the provider of the dialect").example("my-vllm"),
+            without("the provider of the dialect; `unknown` if nothing names that").example("my-vllm"),
         /// The models that this upstream serves. `*` stands for any run of characters. A request that
         /// names no model goes to the first upstream with `*`.
         models: Optional<List<Spanned<ModelPattern>>> =

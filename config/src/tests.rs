@@ -205,7 +205,7 @@ ledger: {durability: perhaps, recovery: maybe, keep_days: 36501, store: "mysql:/
 export: {push: {batch_max: 0, token: "two words"}}
 telemetry: {genai: v1_40, tenants_max: 0, access_log: some, otlp: {endpoint: "collector:4317", headers: {host: secret}, cert: own.pem, temporality: up, histograms: round}, content: {capture: yes, bytes_max: 7, redact: ["(", "x*"], tenants: ["a/b"]}}
 limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000, http2_window_bytes: 2147483648,
-         json_depth_max: 65537, attempts_max: 11, sse_line_bytes_max: 1023, count_bytes_max: 67108865,
+         json_depth_max: 65537, attempts_max: 11, count_bytes_max: 67108865,
          series_per_metric_max: 9, log_field_bytes_max: 63, log_lines_per_kind_per_second_max: 0, requests_per_tenant_max: 0}
 "#;
     assert_snapshot!(mistakes(text));

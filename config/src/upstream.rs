@@ -1,12 +1,17 @@
 //! The URL of an upstream, and the patterns of the models that it serves.
 
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use taximeter_meter::Dialect;
 
 use crate::mistake::Invalid;
 use crate::model::{ModelPattern, Upstream, UpstreamUrl};
 
 /// The longest URL or model pattern, in bytes.
 const BYTES_MAX: usize = 1024;
+
+/// Last labels of names that only one machine, network or cluster knows.
+const PRIVATE_LABELS: [&str; 6] = ["localhost", "local", "internal", "svc", "lan", "test"];
 
 impl Upstream {
     /// Whether this upstream serves `request_model`.
@@ -74,6 +79,36 @@ impl UpstreamUrl {
         if self.port == usual { host } else { format!("{host}:{}", self.port) }
     }
 
+    /// The dialect of the hosted API at this host; `auto` if it is none that is known.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        Dialect::of_host(&self.host).unwrap_or(Dialect::Auto)
+    }
+
+    /// Whether the host may be anybody's. An address in a private network, a name without a dot and
+    /// the names that machines and clusters use for themselves are not.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        match self.host.parse() {
+            Ok(IpAddr::V4(address)) => is_public_v4(address),
+            Ok(IpAddr::V6(address)) => match address.to_ipv4_mapped() {
+                Some(address) => is_public_v4(address),
+                None => {
+                    !(address.is_loopback()
+                        || address.is_unspecified()
+                        || address.is_unique_local()
+                        || address.is_unicast_link_local())
+                }
+            },
+            Err(_) => {
+                let name = self.host.strip_suffix('.').unwrap_or(&self.host);
+                let last = name.rsplit_once('.').map(|(_, last)| last);
+                last.is_some_and(|last| !PRIVATE_LABELS.contains(&last))
+                    && !name.ends_with(".home.arpa")
+            }
+        }
+    }
+
     /// Parses `http://host[:port][/prefix]` or `https://…`.
     ///
     /// Errors: another scheme, a missing host, an invalid port, credentials, a query, a fragment,
@@ -114,6 +149,17 @@ impl UpstreamUrl {
         };
         Ok(Self { tls, host, port, prefix: prefix(path)? })
     }
+}
+
+/// Whether an address is outside of the networks that are private, local or shared with a carrier.
+const fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [first, second, ..] = address.octets();
+    let is_shared = first == 100 && second & 0xc0 == 64;
+    !(address.is_loopback()
+        || address.is_private()
+        || address.is_link_local()
+        || address.is_unspecified()
+        || is_shared)
 }
 
 /// The parts of `host[:port]`, with an IPv6 address in brackets.
@@ -190,6 +236,46 @@ mod tests {
         assert_eq!(parts("http://[::1]:11434/v1beta"), plain("::1", 11434, "/v1beta"));
         assert_eq!(parts("https://r.openai.azure.com/openai/v1").3, "/openai");
         assert_eq!(parts("https://api.openai.com/v1").2, 443);
+    }
+
+    #[test]
+    fn a_host_that_may_be_anybodys_is_public() {
+        let is_public =
+            |host: &str| UpstreamUrl::parse(&format!("http://{host}")).unwrap().is_public();
+        for host in [
+            "api.openai.com",
+            "gateway.example",
+            "8.8.8.8",
+            "172.32.0.1",
+            "100.128.0.1",
+            "[2001:db8::1]",
+            "[::ffff:8.8.8.8]",
+            "localhost.example.com",
+            "vllm.models",
+        ] {
+            assert!(is_public(host), "{host}");
+        }
+        for host in [
+            "localhost",
+            "vllm",
+            "a.localhost",
+            "vllm.models.svc",
+            "vllm.models.svc.cluster.local.",
+            "host.docker.internal",
+            "127.0.0.1",
+            "0.0.0.0",
+            "10.1.2.3",
+            "172.31.0.1",
+            "192.168.1.1",
+            "169.254.1.1",
+            "100.64.0.1",
+            "[::1]",
+            "[fd00::1]",
+            "[fe80::1]",
+            "[::ffff:10.0.0.1]",
+        ] {
+            assert!(!is_public(host), "{host}");
+        }
     }
 
     #[test]

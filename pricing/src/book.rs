@@ -1,4 +1,4 @@
-//! The look-up rule: which row prices an answer.
+//! The lookup rule: which row prices an answer.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -13,47 +13,47 @@ use crate::currency::{Currency, ExchangeRate};
 use crate::file::{self, BookError, Names};
 use crate::row::Row;
 
-/// What is known of a request when its price is asked for.
+/// What is known of a request when its price is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Query<'a> {
-    /// `gen_ai.provider.name`: who answers.
+    /// `gen_ai.provider.name` of the answer.
     pub provider: Option<&'a str>,
     /// `model` of the answer.
     pub response_model: Option<&'a str>,
     /// `model` of the request.
     pub request_model: Option<&'a str>,
-    /// Service tier that was really used.
+    /// Service tier of the answer.
     pub service_tier: Option<&'a str>,
-    /// Admission.
+    /// Time of admission.
     pub at: Timestamp,
 }
 
 /// Prices of models, by name, provider and date.
 ///
-/// A row that names a provider prices that provider's answers and no others: an engine of one's own
-/// that calls its model `gpt-4o` does not owe OpenAI's price, and Azure does not charge OpenAI's
-/// everywhere. A row without a provider prices whoever answers; only overrides have such rows.
-/// There is no guessing by family: a name that is not in the book has no price.
+/// A row with a provider prices only the answers of that provider. So a self-hosted engine whose
+/// model is called `gpt-4o` does not get OpenAI's price, and neither does Azure. A row without a
+/// provider prices the answers of any provider. Only overrides have such rows. The book does not
+/// guess by model family: a name that is not in the book has no price.
 #[derive(Debug, Clone)]
 pub struct PriceBook {
-    /// By preference: overrides before built-in, a provider's own before any provider's, later
-    /// before earlier.
+    /// In order of preference: overrides before built-in rows, rows with a provider before rows
+    /// without, later rows before earlier ones.
     rows: Vec<Row>,
-    /// How many of them, from the first, are overrides.
+    /// The first rows, this many, are overrides.
     overrides: usize,
-    /// Positions in `rows` of a model name or alias, by preference.
+    /// Positions in `rows` of a model name or alias, in order of preference.
     named: HashMap<String, Vec<usize>>,
     version: String,
-    /// Of the bills.
+    /// The currency of the bills.
     currency: Currency,
-    /// What other currencies are worth in it; later ones first.
+    /// Exchange rates to that currency, later ones first.
     exchange: Vec<ExchangeRate>,
 }
 
 impl PriceBook {
     /// The prices that come with the program, in US dollars.
     ///
-    /// Errors: a mistake in our own files, which a test reads too.
+    /// Errors: a mistake in a built-in file. A test checks that there is none.
     pub fn builtin() -> Result<Self, BookError> {
         let mut rows = Vec::new();
         let mut version = None;
@@ -67,7 +67,7 @@ impl PriceBook {
         Ok(Self { rows: by_preference(rows), version, ..Self::empty() }.indexed())
     }
 
-    /// A book of nothing, to lay files over.
+    /// A book without prices. Overrides can be added to it.
     #[must_use]
     pub fn empty() -> Self {
         Self {
@@ -80,22 +80,23 @@ impl PriceBook {
         }
     }
 
-    /// The rows of the file `text` and no others: the fixed prices of a customer, whose name the
-    /// book's version begins with. `file` is what messages call it.
+    /// The rows of the file `text` and no others: the fixed prices of a customer. The version of
+    /// the book begins with the customer's name. Messages call the file `file`.
     ///
-    /// Errors: the first mistake in it, with line and column.
+    /// Errors: the first mistake in the file, with line and column.
     pub fn fixed(customer: &str, text: &str, file: &str) -> Result<Self, BookError> {
         let read = file::read(customer, file, text, &mut Names::new())?;
         let version = file::version(customer, read.version);
         Ok(Self { rows: by_preference(read.rows), version, ..Self::empty() }.indexed())
     }
 
-    /// Lays the file `text`, called `name` in messages, over this book.
+    /// Adds the file `text` as overrides. Messages call it `name`.
     ///
-    /// Several files stand side by side: of two rows of a model the one that begins later holds,
-    /// whichever file it is in.
+    /// Several override files are equal: if two files have rows of a model, the row that begins
+    /// later is in force.
     ///
-    /// Errors: the first mistake in it, with line and column; a row that another file has too.
+    /// Errors: the first mistake in the file, with line and column, or a row that another file has
+    /// too.
     pub fn with_overrides(mut self, text: &str, name: &str) -> Result<Self, BookError> {
         let builtin = self.rows.split_off(self.overrides);
         let mut names: Names = self.rows.iter().flat_map(file::names).collect();
@@ -108,9 +109,9 @@ impl PriceBook {
         Ok(self.indexed())
     }
 
-    /// The same book for bills in `currency`, with what other currencies are worth in it.
+    /// The same book for bills in `currency`, with exchange rates to it.
     ///
-    /// A row in a currency without an exchange rate in force prices nothing.
+    /// A row prices nothing while its currency has no exchange rate.
     #[must_use]
     pub fn in_currency(self, currency: Currency, mut exchange: Vec<ExchangeRate>) -> Self {
         exchange.sort_by_key(|rate| Reverse(rate.since));
@@ -118,7 +119,7 @@ impl PriceBook {
     }
 
     fn indexed(self) -> Self {
-        // An alias holds for every row of its model, so that a later price need not repeat it.
+        // An alias holds for every row of its model, so a later row need not repeat it.
         let mut names: HashMap<_, BTreeSet<&str>> = HashMap::new();
         for row in &self.rows {
             let names = names.entry((&row.provider, &row.model)).or_default();
@@ -134,9 +135,9 @@ impl PriceBook {
         Self { named, ..self }
     }
 
-    /// The row that prices such a request; `None` when the book does not know.
+    /// The row that prices a request. `None` if the book has none.
     ///
-    /// The model of the answer comes before that of the request, a name as it stands before the
+    /// The model of the answer comes before the model of the request. A full name comes before the
     /// same name without its date (`-2026-11-20`, `-20261120`).
     #[must_use]
     pub fn find(&self, query: &Query<'_>) -> Option<&Row> {
@@ -153,7 +154,7 @@ impl PriceBook {
         rows.find(|row| row.prices(provider, day) && self.exchange_on(row.currency, day).is_some())
     }
 
-    /// Money in the currency of the bills for one of `from`; `None` when nobody said.
+    /// Money in the currency of the bills for one unit of `from`. `None` without an exchange rate.
     pub(crate) fn exchange(&self, from: Currency, at: Timestamp) -> Option<Decimal> {
         self.exchange_on(from, day(at))
     }
@@ -166,26 +167,25 @@ impl PriceBook {
         rates.find(|rate| rate.since.is_none_or(|since| since <= day)).map(|rate| rate.rate)
     }
 
-    /// Of the bills.
+    /// The currency of the bills.
     #[must_use]
     pub const fn currency(&self) -> Currency {
         self.currency
     }
 
-    /// Currencies that rows are in and that have no exchange rate at `at`: their prices are
-    /// unknown.
+    /// The currencies of rows that have no exchange rate at `at`. Prices in them are unknown.
     #[must_use]
     pub fn without_exchange(&self, at: Timestamp) -> BTreeSet<Currency> {
         let currencies = self.rows.iter().map(|row| row.currency);
         currencies.filter(|currency| self.exchange(*currency, at).is_none()).collect()
     }
 
-    /// Every row, by preference.
+    /// Every row, in order of preference.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter()
     }
 
-    /// Which books in which versions: `overrides@2026-12-01+builtin@2026-11-20`.
+    /// The books and their versions: `overrides@2026-12-01+builtin@2026-11-20`.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
@@ -196,14 +196,14 @@ fn day(at: Timestamp) -> Date {
     TimeZone::UTC.to_datetime(at).date()
 }
 
-/// Within one book a provider's own rows come before any provider's, later ones before earlier
-/// ones.
+/// Within one book, rows with a provider come before rows without one, and later rows before
+/// earlier ones.
 fn by_preference(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_by_key(|row| (row.provider.is_none(), Reverse(row.from)));
     rows
 }
 
-/// `name` without a final `-YYYY-MM-DD` or `-YYYYMMDD`.
+/// `name` without `-YYYY-MM-DD` or `-YYYYMMDD` at its end.
 fn without_date(name: &str) -> Option<&str> {
     ["-dddd-dd-dd", "-dddddddd"].into_iter().find_map(|pattern| {
         let (model, date) = name.split_at_checked(name.len().checked_sub(pattern.len())?)?;

@@ -7,16 +7,17 @@ use rust_decimal::Decimal;
 
 use crate::book::{PriceBook, Query};
 use crate::exact::{plus, times};
-use crate::meter::{Kind, MeterName};
-use crate::row::{Row, ServiceTier, Tariff, Terms};
+use crate::meter::{MeterKind, MeterName};
+use crate::row::{PricingContext, Row, ServiceTier, Tariff};
 
 impl PriceBook {
-    /// The most that a request without further passes can cost in tokens and for itself: every
-    /// context length up to `input_tokens_max`, every service tier, every state of the cache, every
-    /// condition. What it may call beside has no bound.
+    /// The most that a request without further model runs can cost for its tokens and for the
+    /// request itself. It covers every context length up to `input_tokens_max`, every service tier,
+    /// every state of the cache and every condition. Tool calls such as web searches have no bound
+    /// and are not included.
     ///
-    /// `None` when the book has no price, not one that is exact, or one for what is charged in place
-    /// of tokens, which have no bound either.
+    /// `None` if the book has no price, no exact price, or a price for something that is charged
+    /// instead of tokens, which has no bound either.
     #[must_use]
     pub fn upper_bound(
         &self,
@@ -26,10 +27,10 @@ impl PriceBook {
     ) -> Option<Decimal> {
         let row = self.find(query)?;
         let meters = meters(row);
-        if meters.iter().any(|meter| meter.kind() == Kind::InPlaceOfTokens) {
+        if meters.iter().any(|meter| meter.kind() == MeterKind::InPlaceOfTokens) {
             return None;
         }
-        let terms = Terms {
+        let context = PricingContext {
             at: TimeZone::UTC.to_datetime(query.at),
             tier: None,
             input_tokens: 0,
@@ -40,10 +41,10 @@ impl PriceBook {
         for input_tokens in std::iter::once(0).chain(steps).filter(|step| *step <= input_tokens_max)
         {
             for tier in std::iter::once(None).chain(ServiceTier::ALL.map(Some)) {
-                let tariff = row.tariff(&Terms { tier, input_tokens, ..terms });
+                let tariff = row.tariff(&PricingContext { tier, input_tokens, ..context });
                 let dearest = |kind| dearest(row, &tariff, &meters, kind);
-                let input = times(input_tokens_max.into(), dearest(Kind::InputTokens))?;
-                let output = times(output_tokens_max.into(), dearest(Kind::OutputTokens))?;
+                let input = times(input_tokens_max.into(), dearest(MeterKind::InputTokens))?;
+                let output = times(output_tokens_max.into(), dearest(MeterKind::OutputTokens))?;
                 let tokens = row.when.values().try_fold(plus(input, output)?, |most, words| {
                     let factors = words.values().filter_map(|effect| effect.times);
                     times(most, factors.fold(Decimal::ONE, Decimal::max))
@@ -56,7 +57,7 @@ impl PriceBook {
     }
 }
 
-/// Every meter that the row has a rate of. The others cost nothing that these do not.
+/// Every meter that has a rate in the row. All other meters cost what one of these costs.
 fn meters(row: &Row) -> BTreeSet<MeterName> {
     let cards = std::iter::once(&row.card).chain(row.long_context.iter().map(|long| &long.card));
     let in_cards = cards.flat_map(|card| {
@@ -69,12 +70,17 @@ fn meters(row: &Row) -> BTreeSet<MeterName> {
     rates.flat_map(|rates| rates.iter().map(|(meter, _)| meter)).collect()
 }
 
-fn dearest(row: &Row, tariff: &Tariff<'_>, meters: &BTreeSet<MeterName>, kind: Kind) -> Decimal {
+fn dearest(
+    row: &Row,
+    tariff: &Tariff<'_>,
+    meters: &BTreeSet<MeterName>,
+    kind: MeterKind,
+) -> Decimal {
     let of_kind = meters.iter().filter(|meter| meter.kind() == kind);
     of_kind.filter_map(|meter| rate(row, tariff, *meter)).max().unwrap_or_default()
 }
 
-/// The dearest rate of a meter, whatever the answer says of itself.
+/// The highest rate of a meter, under any condition.
 fn rate(row: &Row, tariff: &Tariff<'_>, meter: MeterName) -> Option<Decimal> {
     let effects = row.when.values().flat_map(BTreeMap::values);
     let conditional = effects.filter_map(|effect| effect.rates.rate(meter));

@@ -1,6 +1,6 @@
 //! The prices that come with the program.
 
-/// File name and text of each; the order carries no meaning.
+/// Name and text of each file, in any order.
 pub(crate) const FILES: [(&str, &str); 13] = [
     ("builtin/anthropic.yaml", include_str!("../data/anthropic.yaml")),
     ("builtin/cohere.yaml", include_str!("../data/cohere.yaml")),

@@ -1,4 +1,4 @@
-//! The arithmetic: tokens × rates = money.
+//! The arithmetic: quantities × rates = cost.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use rust_decimal::Decimal;
 use crate::book::{PriceBook, Query};
 use crate::currency::Currency;
 use crate::exact::{plus, times};
-use crate::meter::{Kind, MeterName};
+use crate::meter::{MeterKind, MeterName};
 use crate::quantities;
-use crate::row::{Row, ServiceTier, Tariff, Terms};
+use crate::row::{PricingContext, Row, ServiceTier, Tariff};
 use crate::terms::Contract;
 use crate::usage::{Condition, Usage};
 
-/// What one request costs.
+/// The cost of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    /// Of all amounts.
+    /// The currency of all amounts.
     pub currency: Currency,
-    /// What is owed: the sum of the lines, exact.
+    /// The cost: the sum of the lines, exact.
     pub amount: Decimal,
-    /// The same at list price.
+    /// The cost at list price.
     pub list_amount: Decimal,
-    /// Row that priced the request, [`Row::price_id`]; behind it the exchange rate where there was
-    /// one, and the factor of the contract: `…;USD*0.92;acme*0.9`.
+    /// The row that priced the request, [`Row::price_id`]. The exchange rate and the factor of the
+    /// contract follow if there are any: `…;USD*0.92;acme*0.9`.
     pub price_id: String,
-    /// One per meter with a quantity; further passes after the request's own.
+    /// One for each meter with a quantity. Lines of further model runs come last.
     pub lines: Vec<CostLine>,
 }
 
@@ -35,77 +35,78 @@ pub struct Cost {
 pub struct CostLine {
     /// What was counted.
     pub meter: MeterName,
-    /// Model of a further pass; `None` on the request's own.
+    /// Model of a further model run. `None` for the request's own.
     pub model: Option<String>,
-    /// How many, in [`MeterName::unit`].
+    /// The quantity, in [`MeterName::unit`].
     pub quantity: Decimal,
-    /// Money for one, exact.
+    /// Price of one, exact.
     pub unit_price: Decimal,
-    /// The same at list price; that of the contract where the book has none.
+    /// List price of one. If the book has none, the contracted price.
     pub list_unit_price: Decimal,
     /// `quantity` × `unit_price`, exact.
     pub amount: Decimal,
 }
 
-/// Calls of Anthropic's web fetch: they cost their tokens and nothing else.
+/// Calls of Anthropic's web fetch. They cost only their tokens.
 const FREE_UNIT: &str = "web_fetch_requests";
 
-/// Why a cost is unknown. Never a reason to write zero.
+/// Why a cost is unknown. An unknown cost is never written as zero.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PriceError {
-    /// No row covers the model.
+    /// No row prices the model.
     #[error(
         "the price book has no price in {currency} for model {model:?}; add it to the overrides"
     )]
     UnknownModel {
-        /// As the answer calls it, else the request.
+        /// The model of the answer, or else of the request.
         model: String,
-        /// What it was to be priced in.
+        /// The currency of the bills.
         currency: Currency,
     },
-    /// The row does not say what this part costs.
+    /// The row has no rate for a part of the usage.
     #[error("{price_id} has no rate for {part}; add it to the overrides")]
     NoRate {
-        /// The meter, or the name on records of what has none.
+        /// The meter, or the name in records of a quantity without a meter.
         part: String,
         /// The row.
         price_id: String,
     },
-    /// The row has prices by service tier, and this is none that we know.
+    /// The row has prices by service tier, and the tier of the answer is not a known one.
     #[error("{price_id} has no price for service tier {tier:?}")]
     UnknownTier {
-        /// As the answer calls it.
+        /// The tier of the answer.
         tier: String,
         /// The row.
         price_id: String,
     },
-    /// Nobody knows how many there were.
-    #[error("nobody counted {meter}, in {}", meter.unit())]
+    /// The quantity is unknown.
+    #[error("the quantity of {meter}, in {}, is unknown", meter.unit())]
     UsageUnknown {
-        /// What was not counted.
+        /// The meter without a quantity.
         meter: MeterName,
     },
-    /// More money than a decimal holds exactly.
+    /// The cost has more digits than a decimal holds.
     #[error("the cost is too large to be exact")]
     Overflow,
 }
 
 impl PriceBook {
-    /// Cost of `usage` at the prices in force at `query.at`.
+    /// The cost of `usage` at the prices in force at `query.at`.
     ///
-    /// Usage in, money out; exact, not rounded. Each pass is priced by its own model, with its own
-    /// input for the long context. A part larger than its whole is charged as reported and the rest
-    /// is none, so no line is negative.
+    /// The cost is exact and not rounded. Each further model run is priced by its own model, with
+    /// its own input for the long context. If a part is larger than its whole, the part is charged
+    /// as reported and the rest is zero. So no line is negative.
     ///
-    /// Errors: the cost is unknown, and why – never a silent zero.
-    /// Source: FOCUS `ListCost` = `ListUnitPrice` × `PricingQuantity`; service tiers, long context,
-    /// caches and factors as the providers' lists say.
+    /// Errors: why the cost is unknown.
+    /// Source: FOCUS `ListCost` = `ListUnitPrice` × `PricingQuantity`. Service tiers, long context,
+    /// caches and factors follow the price lists of the providers.
     pub fn cost(&self, query: &Query<'_>, usage: &Usage) -> Result<Cost, PriceError> {
         self.contracted(&Contract::default(), query, usage)
     }
 
-    /// The same as a customer with `contract` pays it; the list amount is by this book.
+    /// The cost for a customer with `contract`. The list amount is the cost at the prices of this
+    /// book.
     ///
     /// Errors: as [`PriceBook::cost`].
     /// Source: FOCUS `ContractedCost` = `ContractedUnitPrice` × `PricingQuantity`.
@@ -116,9 +117,9 @@ impl PriceBook {
         usage: &Usage,
     ) -> Result<Cost, PriceError> {
         let price = self.price(contract, query)?;
-        let mut ride = Ride { book: self, contract, lines: Vec::new() };
-        ride.charge(query, &price, usage, &usage.conditions, None)?;
-        let lines = ride.lines;
+        let mut builder = CostBuilder { book: self, contract, lines: Vec::new() };
+        builder.charge(query, &price, usage, &usage.conditions, None)?;
+        let lines = builder.lines;
         let sum = |of: fn(&CostLine) -> Option<Decimal>| {
             let sum = |sum, line| plus(sum, of(line)?);
             lines.iter().try_fold(Decimal::ZERO, sum).ok_or(PriceError::Overflow)
@@ -132,7 +133,7 @@ impl PriceBook {
         })
     }
 
-    /// The same for a customer with `contract`.
+    /// The same as [`upper_bound`](Self::upper_bound) for a customer with `contract`.
     #[must_use]
     pub fn contracted_upper_bound(
         &self,
@@ -150,15 +151,15 @@ impl PriceBook {
         }
     }
 
-    /// Which rows price such a request.
+    /// The rows that price a request.
     fn price<'a>(
         &'a self,
         contract: &'a Contract,
         query: &Query<'_>,
     ) -> Result<Price<'a>, PriceError> {
-        let list = self.rated(query);
+        let list = self.scaled_row(query);
         if let Some(book) = contract.fixed(query)
-            && let Some(paid) = book.rated(query)
+            && let Some(paid) = book.scaled_row(query)
         {
             return Ok(Price { id: book.price_id(paid.row, query), paid, list });
         }
@@ -168,15 +169,15 @@ impl PriceBook {
         })?;
         let factor = times(list.factor, contract.factor(query.at)).ok_or(PriceError::Overflow)?;
         let id = self.price_id(list.row, query) + &contract.mark(query.at);
-        Ok(Price { id, paid: Rated { row: list.row, factor }, list: Some(list) })
+        Ok(Price { id, paid: ScaledRow { row: list.row, factor }, list: Some(list) })
     }
 
-    fn rated(&self, query: &Query<'_>) -> Option<Rated<'_>> {
+    fn scaled_row(&self, query: &Query<'_>) -> Option<ScaledRow<'_>> {
         let row = self.find(query)?;
-        Some(Rated { row, factor: self.exchange(row.currency, query.at)? })
+        Some(ScaledRow { row, factor: self.exchange(row.currency, query.at)? })
     }
 
-    /// Which row in which version, and the exchange rate.
+    /// The row, its version, and the exchange rate if there is one.
     fn price_id(&self, row: &Row, query: &Query<'_>) -> String {
         match self.exchange(row.currency, query.at) {
             Some(rate) if row.currency != self.currency() => {
@@ -187,30 +188,30 @@ impl PriceBook {
     }
 }
 
-/// What prices one model run.
+/// The rows that price one model run.
 struct Price<'a> {
     id: String,
-    /// As contracted.
-    paid: Rated<'a>,
-    /// As the book has it, if it does.
-    list: Option<Rated<'a>>,
+    /// The contracted price.
+    paid: ScaledRow<'a>,
+    /// The list price, if the book has one.
+    list: Option<ScaledRow<'a>>,
 }
 
-/// A row, and what all its rates are multiplied with.
+/// A row, and a factor for all its rates.
 #[derive(Clone, Copy)]
-struct Rated<'a> {
+struct ScaledRow<'a> {
     row: &'a Row,
     factor: Decimal,
 }
 
-impl<'a> Rated<'a> {
+impl<'a> ScaledRow<'a> {
     fn tariff(
         &self,
         query: &Query<'_>,
         usage: &Usage,
         conditions: &BTreeMap<Condition, String>,
     ) -> Result<Tariff<'a>, PriceError> {
-        Ok(self.row.tariff(&Terms {
+        Ok(self.row.tariff(&PricingContext {
             at: TimeZone::UTC.to_datetime(query.at),
             tier: tier(self.row, query.service_tier)?,
             input_tokens: usage.input_tokens.unwrap_or(0),
@@ -229,15 +230,16 @@ impl<'a> Rated<'a> {
     }
 }
 
-/// One request with its further passes.
-struct Ride<'a> {
+/// Collects the cost lines of one request and its further model runs.
+struct CostBuilder<'a> {
     book: &'a PriceBook,
     contract: &'a Contract,
     lines: Vec<CostLine>,
 }
 
-impl Ride<'_> {
-    /// Adds the lines of one run, then those of its passes, which run under the same conditions.
+impl CostBuilder<'_> {
+    /// Adds the lines of one model run, then those of its further runs. The same conditions hold
+    /// for all.
     fn charge(
         &mut self,
         query: &Query<'_>,
@@ -246,7 +248,7 @@ impl Ride<'_> {
         conditions: &BTreeMap<Condition, String>,
         pass: Option<&str>,
     ) -> Result<(), PriceError> {
-        Run { query, price, usage, conditions, pass }.charge(&mut self.lines)?;
+        ModelRun { query, price, usage, conditions, pass }.charge(&mut self.lines)?;
         for further in &usage.passes {
             match further.model.as_deref() {
                 None => {
@@ -265,18 +267,18 @@ impl Ride<'_> {
 }
 
 /// One model run.
-struct Run<'a> {
+struct ModelRun<'a> {
     query: &'a Query<'a>,
     price: &'a Price<'a>,
     usage: &'a Usage,
-    /// What the answer says of itself.
+    /// What the answer reports about itself.
     conditions: &'a BTreeMap<Condition, String>,
-    /// Model of a further pass.
+    /// Model of a further model run.
     pass: Option<&'a str>,
 }
 
-impl Run<'_> {
-    /// Adds its lines, by meter.
+impl ModelRun<'_> {
+    /// Adds the lines of this run, by meter.
     fn charge(&self, lines: &mut Vec<CostLine>) -> Result<(), PriceError> {
         let Self { query, price: Price { paid, list, .. }, usage, conditions, pass } = self;
         let tariff = paid.tariff(query, usage, conditions)?;
@@ -299,17 +301,18 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What is paid for, in the order of meters.
-    fn counted(&self, tariff: &Tariff<'_>) -> Result<Counted, PriceError> {
+    /// The charged quantities, in the order of meters.
+    fn counted(&self, tariff: &Tariff<'_>) -> Result<Quantities, PriceError> {
         let (mut beside, mut counted) = self.units()?;
         drop_other_measure(&mut beside, tariff);
-        // A search that nobody counted is not a search for nothing.
+        // An unknown number of searches is not zero searches.
         let charges_searches = tariff.rate(MeterName::SearchUnits).is_some_and(|r| !r.is_zero());
         if charges_searches && !self.usage.units.contains_key(MeterName::SearchUnits.as_str()) {
             return Err(PriceError::UsageUnknown { meter: MeterName::SearchUnits });
         }
         let tokens_priced = self.tokens_are_reported() && tariff.prices_tokens();
-        // What costs nothing by its tokens costs nothing by another measure that has no rate.
+        // If tokens are free, a quantity instead of tokens is free too, unless it has a rate of its
+        // own.
         let is_free = tariff.is_free(MeterName::Input)
             && (self.price.paid.row.input_only || tariff.is_free(MeterName::Output))
             && counted.iter().all(|(meter, _)| tariff.rate(*meter).is_none());
@@ -330,30 +333,36 @@ impl Run<'_> {
         self.usage.input_tokens.is_some() || self.usage.output_tokens.is_some()
     }
 
-    /// What is counted beside tokens, and in their place.
-    fn units(&self) -> Result<(Counted, Counted), PriceError> {
+    /// Quantities besides tokens, and quantities instead of tokens.
+    fn units(&self) -> Result<(Quantities, Quantities), PriceError> {
         let charged =
             self.usage.units.iter().filter(|(name, count)| *name != FREE_UNIT && !count.is_zero());
         let mut units = (Vec::new(), Vec::new());
         for (name, count) in charged {
             let meter = MeterName::ALL.into_iter().find(|meter| meter.as_str() == name);
             match meter.map(|meter| (meter, meter.kind())) {
-                Some((meter, Kind::Beside)) => units.0.push((meter, *count)),
-                Some((meter, Kind::InPlaceOfTokens)) => units.1.push((meter, *count)),
+                Some((meter, MeterKind::Beside)) => units.0.push((meter, *count)),
+                Some((meter, MeterKind::InPlaceOfTokens)) => units.1.push((meter, *count)),
                 _ => return Err(self.price.paid.no_rate(name)),
             }
         }
         Ok(units)
     }
 
-    /// The disjoint parts of the tokens. Those that are free, and those of a row that prices none,
-    /// need not be known where something `else_counted` is.
-    fn tokens(&self, tariff: &Tariff<'_>, else_counted: bool) -> Result<Counted, PriceError> {
+    /// The disjoint parts of the tokens. An unknown number of tokens is no error if the tokens are
+    /// free. It is no error either if the row has no rate for tokens and something else was counted
+    /// (`has_other_quantities`).
+    fn tokens(
+        &self,
+        tariff: &Tariff<'_>,
+        has_other_quantities: bool,
+    ) -> Result<Quantities, PriceError> {
         let generated = self.usage.modalities.as_deref().and_then(|told| told.output.multimodal);
-        if generated > Some(0) && tariff.tells_apart(MeterName::OutputImage) {
+        if generated > Some(0) && tariff.is_separate(MeterName::OutputImage) {
             return Err(self.price.paid.no_rate("multimodal_output_tokens"));
         }
-        let needs_none = |whole| tariff.is_free(whole) || (else_counted && !tariff.prices_tokens());
+        let needs_none =
+            |whole| tariff.is_free(whole) || (has_other_quantities && !tariff.prices_tokens());
         let unknown = |meter| PriceError::UsageUnknown { meter };
         let input = match self.usage.input_tokens {
             None if needs_none(MeterName::Input) => 0,
@@ -369,11 +378,11 @@ impl Run<'_> {
     }
 }
 
-type Counted = Vec<(MeterName, Decimal)>;
+type Quantities = Vec<(MeterName, Decimal)>;
 
-/// Searches may be told by their number and by their queries (Gemini): what has no rate is not
-/// charged where the other has one.
-fn drop_other_measure(beside: &mut Counted, tariff: &Tariff<'_>) {
+/// Gemini can report web searches both as a number of searches and as a number of queries. If only
+/// one of the two has a rate, the other is not charged.
+fn drop_other_measure(beside: &mut Quantities, tariff: &Tariff<'_>) {
     let (searches, queries) = (MeterName::WebSearchRequests, MeterName::SearchQueries);
     for (meter, other) in [(searches, queries), (queries, searches)] {
         let is_told = beside.iter().any(|(told, _)| *told == other);
@@ -383,9 +392,9 @@ fn drop_other_measure(beside: &mut Counted, tariff: &Tariff<'_>) {
     }
 }
 
-/// The tier that a word of the answer means; `None` is the standard one.
+/// The service tier for a word in the answer. `None` is the standard tier.
 ///
-/// A row without prices by tier costs the same in any, so the word does not matter there.
+/// A row without prices by tier costs the same in every tier, so the word does not matter.
 fn tier(row: &Row, word: Option<&str>) -> Result<Option<ServiceTier>, PriceError> {
     match word {
         _ if !row.has_tiers() => Ok(None),

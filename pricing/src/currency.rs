@@ -1,4 +1,4 @@
-//! Currencies, and what one is worth in another.
+//! Currencies and exchange rates.
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Currency(&'static str);
 
-/// The active codes of ISO 4217 that people pay with: without metals, funds and test codes.
+/// The active codes of ISO 4217, without metals, funds and test codes.
 const CODES: &str = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL \
     BSD BTN BWP BYN BZD CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR \
     FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY \
@@ -18,10 +18,10 @@ const CODES: &str = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF
     TTD TWD TZS UAH UGX USD UYU UZS VED VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG";
 
 impl Currency {
-    /// US dollar, which the built-in book is in.
+    /// US dollar, the currency of the built-in book.
     pub const USD: Self = Self("USD");
 
-    /// The currency with that code; `None` when ISO 4217 has none.
+    /// The currency with that code. `None` if ISO 4217 has none.
     #[must_use]
     pub fn new(code: &str) -> Option<Self> {
         CODES.split(' ').find(|known| *known == code).map(Self)
@@ -57,20 +57,20 @@ impl<'de> Deserialize<'de> for Currency {
         let code = String::deserialize(deserializer)?;
         Self::new(&code).ok_or_else(|| {
             D::Error::custom(format_args!(
-                "{code:?} is no currency; expected a code of ISO 4217, like EUR"
+                "{code:?} is not a currency; expected a code of ISO 4217, like EUR"
             ))
         })
     }
 }
 
-/// What one unit of a currency is worth in that of the bills, from a day on.
+/// The value of one unit of a currency in the currency of the bills, from a day on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExchangeRate {
     /// The other currency.
     pub from: Currency,
-    /// Money in the currency of the bills for one of `from`; above 0, exact.
+    /// Money in the currency of the bills for one unit of `from`. It is exact and above 0.
     pub rate: Decimal,
-    /// First day, UTC; `None` is since ever.
+    /// First day, UTC. `None` means always.
     pub since: Option<Date>,
 }
 

@@ -1,31 +1,31 @@
-//! What is agreed from a day on, and from a later one anew.
+//! A value that changes on certain days, such as a discount.
 
 use jiff::civil::Date;
 
-/// What holds when: each version from its first day on, up to that of the next. Nothing before the
-/// first.
+/// A value with versions. Each version is in force from its first day until the first day of the
+/// next. Before the first version, nothing is in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dated<T> {
-    /// In the order of their days; `None` is since ever.
+    /// In the order of their first days. `None` means always.
     versions: Vec<(Option<Date>, T)>,
 }
 
 impl<T> Dated<T> {
-    /// The versions with their first days, in any order; of two of one day the later in the list
-    /// holds.
+    /// The versions with their first days, in any order. If two begin on the same day, the later
+    /// one in the list is in force.
     #[must_use]
     pub fn new(mut versions: Vec<(Option<Date>, T)>) -> Self {
         versions.sort_by_key(|(since, _)| *since);
         Self { versions }
     }
 
-    /// The same since ever.
+    /// One version that is always in force.
     #[must_use]
     pub fn always(value: T) -> Self {
         Self { versions: vec![(None, value)] }
     }
 
-    /// What holds on `day`; `None` where nothing does yet.
+    /// The version in force on `day`. `None` if there is none yet.
     #[must_use]
     pub fn on(&self, day: Date) -> Option<&T> {
         let has_begun = |since: &Option<Date>| since.is_none_or(|since| since <= day);
@@ -34,7 +34,7 @@ impl<T> Dated<T> {
     }
 }
 
-/// Nothing, ever.
+/// No version.
 impl<T> Default for Dated<T> {
     fn default() -> Self {
         Self { versions: Vec::new() }

@@ -1,4 +1,4 @@
-//! What differs between two books on one day.
+//! The differences between two price books on one day.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,34 +7,35 @@ use rust_decimal::{Decimal, RoundingStrategy};
 
 use crate::book::PriceBook;
 use crate::rates::{Rates, list_price};
-use crate::row::{Card, Row, ServiceTier, Threshold};
+use crate::row::{RateCard, Row, ServiceTier, Threshold};
 
 /// A model whose prices differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// `gen_ai.provider.name`; `None` is any provider's.
+    /// `gen_ai.provider.name`. `None` means any provider.
     pub provider: Option<String>,
     /// The model.
     pub model: String,
-    /// How.
+    /// The difference.
     pub change: Change,
 }
 
 /// How the prices of a model differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Only the new book has it, with these prices.
+    /// Only the new book has the model, with these prices.
     Added(Vec<PriceChange>),
-    /// Only the old book has it, of a provider that is in the new one too.
+    /// Only the old book has the model. The new book has other models of its provider.
     Removed,
-    /// Both have it, with these differences.
+    /// Both books have the model, with these differences.
     Changed(Vec<PriceChange>),
 }
 
-/// One price, as lists say it: of tokens per 1,000,000, of all else for one.
+/// One price as price lists write it: per 1,000,000 tokens, or for one of anything else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceChange {
-    /// Which: `input`, `batch output`, `> 272000 cache_read`, `off-peak input`, `speed fast ×`.
+    /// Which price: `input`, `batch output`, `> 272000 cache_read`, `off-peak input`, `speed fast
+    /// ×`.
     pub price: String,
     /// In the old book.
     pub old: Option<String>,
@@ -43,8 +44,8 @@ pub struct PriceChange {
 }
 
 impl PriceChange {
-    /// How much dearer the new one is, in per cent, with one decimal; `None` where one is none or
-    /// the old one is free.
+    /// By how many per cent the price rises, with one decimal. `None` if one of the two is missing
+    /// or the old price is 0.
     #[must_use]
     pub fn percent(&self) -> Option<Decimal> {
         let number = |price: &Option<String>| price.as_ref()?.parse::<Decimal>().ok();
@@ -54,16 +55,17 @@ impl PriceChange {
     }
 }
 
-/// What `new` has else than `old`, of the rows in force on `day`, by provider and model.
+/// The differences between the rows of `old` and `new` that are in force on `day`, by provider and
+/// model.
 ///
-/// A model that only `old` has counts where `new` has others of its provider: a file need not be of
-/// all providers.
+/// A model that only `old` has counts as removed only if `new` has other models of its provider,
+/// because a price file need not cover all providers.
 #[must_use]
 pub fn diff(old: &PriceBook, new: &PriceBook, day: Date) -> Vec<Difference> {
     let (old, new) = (in_force(old, day), in_force(new, day));
     let providers: BTreeSet<_> = new.keys().map(|(provider, _)| provider).collect();
     let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    let difference = |name: &Name<'_>| {
+    let difference = |name: &ModelName<'_>| {
         let change = match (old.get(name), new.get(name)) {
             (None, Some(new)) => Change::Added(changes(&BTreeMap::new(), &prices(new))),
             (Some(_), None) if providers.contains(&name.0) => Change::Removed,
@@ -79,10 +81,10 @@ pub fn diff(old: &PriceBook, new: &PriceBook, day: Date) -> Vec<Difference> {
     names.into_iter().filter_map(difference).collect()
 }
 
-type Name<'a> = (Option<&'a str>, &'a str);
+type ModelName<'a> = (Option<&'a str>, &'a str);
 
 /// The row that prices each model.
-fn in_force(book: &PriceBook, day: Date) -> BTreeMap<Name<'_>, &Row> {
+fn in_force(book: &PriceBook, day: Date) -> BTreeMap<ModelName<'_>, &Row> {
     let mut rows = BTreeMap::new();
     for row in book.rows().filter(|row| row.holds_on(day)) {
         rows.entry((row.provider.as_deref(), row.model.as_str())).or_insert(row);
@@ -133,7 +135,7 @@ fn prices(row: &Row) -> BTreeMap<String, String> {
     prices
 }
 
-fn card(context: &str, card: &Card, prices: &mut BTreeMap<String, String>) {
+fn card(context: &str, card: &RateCard, prices: &mut BTreeMap<String, String>) {
     rates(context, &card.rates, prices);
     for tier in ServiceTier::ALL {
         if let Some(of_tier) = card.tiers.rates(tier) {

@@ -1,14 +1,14 @@
-//! Arithmetic that says so where `Decimal` would round.
+//! Exact arithmetic. It returns `None` instead of a rounded result.
 
 use rust_decimal::Decimal;
 
-/// `a` × `b`; `None` where `Decimal` would round.
+/// `a` × `b`. `None` if `Decimal` would round.
 pub(crate) fn times(a: Decimal, b: Decimal) -> Option<Decimal> {
     let (a, b) = (a.normalize(), b.normalize());
     exact(a.mantissa().checked_mul(b.mantissa())?, a.scale().checked_add(b.scale())?)
 }
 
-/// `a` + `b`; `None` where `Decimal` would round.
+/// `a` + `b`. `None` if `Decimal` would round.
 pub(crate) fn plus(a: Decimal, b: Decimal) -> Option<Decimal> {
     let scale = a.scale().max(b.scale());
     let at_scale = |value: Decimal| {

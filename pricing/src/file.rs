@@ -1,4 +1,4 @@
-//! The text of a price file → rows, or the mistake with its line and column.
+//! Reads the text of a price file into rows, or reports the mistake with its line and column.
 
 use std::collections::HashSet;
 
@@ -10,17 +10,17 @@ use crate::meter::MeterName;
 use crate::off_peak::OffPeak;
 use crate::rates::Rates;
 use crate::row::{
-    CacheWithoutRate, Card, LongContext, ModalityWithoutRate, Row, Threshold, Tiers, When,
+    CacheWithoutRate, LongContext, ModalityWithoutRate, RateCard, Row, Threshold, Tiers, When,
 };
 
-/// A price file that cannot be used.
+/// Why a price file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BookError {
-    /// A mistake at a place.
+    /// A mistake in the file.
     #[error("{file}:{line}:{column}: {problem}")]
     Invalid {
-        /// Name of the file, as it was given.
+        /// Name of the file, as the caller gave it.
         file: String,
         /// From 1.
         line: u64,
@@ -31,7 +31,7 @@ pub enum BookError {
     },
 }
 
-/// A file as written.
+/// A file as it is written.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
@@ -79,7 +79,7 @@ struct RawLongContext {
     tiers: Tiers,
 }
 
-/// What a file says.
+/// The content of a file.
 pub(crate) struct File {
     /// Its date.
     pub(crate) version: Option<Date>,
@@ -87,19 +87,18 @@ pub(crate) struct File {
     pub(crate) rows: Vec<Row>,
 }
 
-/// The names that rows are found by, each with its provider and first day: no two rows may share
-/// one.
+/// The names of rows, each with its provider and first day. No two rows may share one.
 pub(crate) type Names = HashSet<(Option<String>, Option<Date>, String)>;
 
-/// Those of one row.
+/// The names of one row.
 pub(crate) fn names(row: &Row) -> impl Iterator<Item = (Option<String>, Option<Date>, String)> {
     std::iter::once(&row.model)
         .chain(&row.aliases)
         .map(|name| (row.provider.clone(), row.from, name.clone()))
 }
 
-/// Reads `text`, a file called `name`, of the book called `book`, in which `taken` are named
-/// already.
+/// Reads `text`, a file called `name`, for the book called `book`. The names in `taken` belong to
+/// other rows already.
 pub(crate) fn read(
     book: &str,
     name: &str,
@@ -109,7 +108,7 @@ pub(crate) fn read(
     let mut file: RawFile = serde_saphyr::from_str(text).map_err(|error| {
         let place = error.location().unwrap_or(Location::UNKNOWN);
         let problem = error.without_snippet().render_with_formatter(&UserMessageFormatter);
-        // The place stands in front of our message already.
+        // The message begins with the position already.
         let suffix = format!(" at line {}, column {}", place.line(), place.column());
         invalid(name, place, problem.trim_end_matches(suffix.as_str()).to_owned())
     })?;
@@ -133,7 +132,7 @@ pub(crate) fn read(
     Ok(File { version: file.version, rows })
 }
 
-/// A book's name with its date.
+/// The name of a book with its date.
 pub(crate) fn version(book: &str, date: Option<Date>) -> String {
     date.map_or_else(|| format!("{book}@undated"), |date| format!("{book}@{date}"))
 }
@@ -174,14 +173,14 @@ fn row(raw: RawRow, file: &RawFile, version: &str) -> Result<Row, String> {
         input_only: raw.input_only,
         cache_without_rate: file.cache_without_rate,
         modality_without_rate: file.modality_without_rate,
-        card: Card { rates: raw.rates, tiers: raw.tiers },
+        card: RateCard { rates: raw.rates, tiers: raw.tiers },
         long_context,
         off_peak: raw.off_peak,
         when: raw.when,
     })
 }
 
-/// What the standard rates lack or have too much.
+/// What is wrong with the standard rates: a missing rate, or one too many.
 pub(crate) fn rates_problem(rates: &Rates, input_only: bool) -> Option<&'static str> {
     let any = |of: fn(MeterName) -> bool| rates.iter().any(|(meter, _)| of(meter));
     let has_output = any(MeterName::is_output);
@@ -209,7 +208,7 @@ fn long_context(model: &str, raw: Vec<RawLongContext>) -> Result<Vec<LongContext
                     ));
                 }
             };
-            Ok(LongContext { threshold, card: Card { rates: raw.rates, tiers: raw.tiers } })
+            Ok(LongContext { threshold, card: RateCard { rates: raw.rates, tiers: raw.tiers } })
         })
         .collect::<Result<Vec<_>, _>>()?;
     if steps.is_sorted_by(|a, b| a.threshold.first() < b.threshold.first()) {

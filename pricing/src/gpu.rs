@@ -1,4 +1,4 @@
-//! What GPUs cost: money an hour, whether they work or wait.
+//! The price of GPUs: money per hour, whether they are busy or idle.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -6,53 +6,53 @@ use jiff::tz::TimeZone;
 
 use crate::terms::Money;
 
-/// The GPUs that an engine runs on, for as long as they are the same. Its requests owe their share
-/// of these, and nothing by the token.
+/// The price of the GPUs of an engine. Its requests are charged with shares of this price, and not
+/// by the token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuPrice {
-    /// What they are called: `H100`.
+    /// Name of the GPU model, such as `H100`.
     pub kind: String,
-    /// How many.
+    /// Number of GPUs.
     pub count: u32,
-    /// For one of them for an hour; at least 0.
+    /// Price of one GPU for one hour, at least 0.
     pub hourly: Money,
-    /// First day on which they cost something, UTC; `None` is since ever.
+    /// First day on which they cost something, UTC. `None` means always.
     pub since: Option<Date>,
-    /// First day on which others are in their place, UTC; `None` is never.
+    /// First day on which other GPUs replace them, UTC. `None` means never.
     pub until: Option<Date>,
-    /// What a token of a request weighs when the GPUs' work is shared out.
+    /// The weights of tokens when the time of the GPUs is shared out.
     pub weights: TokenWeights,
 }
 
-/// What a token weighs; never both 0.
+/// The weight of a token. Not both are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenWeights {
-    /// One of the input, cached or not.
+    /// A token of the input, cached or not.
     pub input: u32,
-    /// One of the output.
+    /// A token of the output.
     pub output: u32,
 }
 
 impl GpuPrice {
-    /// The first instant at which they cost something; `None` is since ever.
+    /// The first instant at which they cost something. `None` means always.
     #[must_use]
     pub fn since(&self) -> Option<Timestamp> {
         midnight(self.since?)
     }
 
-    /// The first instant at which they do not any more; `None` is never.
+    /// The first instant at which they no longer cost something. `None` means never.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
         midnight(self.until?)
     }
 
-    /// Whether a request that was admitted `at` owes a share of them.
+    /// Whether a request that was admitted at `at` is charged with a share.
     #[must_use]
     pub fn covers(&self, at: Timestamp) -> bool {
         self.since().is_none_or(|since| since <= at) && self.until().is_none_or(|until| at < until)
     }
 
-    /// Row of this price on bills.
+    /// The id of this price on bills.
     #[must_use]
     pub fn price_id(&self, upstream: &str) -> String {
         let since = self.since.map_or_else(String::new, |since| format!("@{since}"));
@@ -64,8 +64,8 @@ fn midnight(day: Date) -> Option<Timestamp> {
     Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
-/// Hosts of open models ask four times as much for a token of output as for one of input (the
-/// median of the built-in book's, 2026-11); one that is generated keeps an engine busy for longer.
+/// Generating a token takes an engine longer than reading one. In the built-in price book, hosts of
+/// open models charge four times as much for a token of output as for one of input (the median).
 impl Default for TokenWeights {
     fn default() -> Self {
         Self { input: 1, output: 4 }

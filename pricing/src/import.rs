@@ -1,24 +1,25 @@
-//! Other projects' price files → rows of ours: LiteLLM's and genai-prices' JSON.
+//! Imports the price files of other projects: the JSON of LiteLLM and of genai-prices.
 //!
-//! What cannot be said in our form is left out and told, with the reason; a number that is none is
-//! a mistake, and nothing is imported.
+//! The importer leaves out what our format cannot express, and reports it with the reason. A price
+//! that is not a number is a mistake, and then nothing is imported.
 
 mod genai;
+mod importer;
 mod json;
 mod litellm;
-mod taker;
 
 use jiff::civil::Date;
 use serde_json::value::RawValue;
 use taximeter_json::Value;
 
-use taker::Taker;
-pub use taker::{ImportError, Imported, LeftOut, Mistake};
+use importer::Importer;
+pub use importer::{ImportError, Imported, LeftOut, Mistake};
 
-/// Reads `text`, a price file of another project called `file`, as a file of ours of the day
-/// `version`.
+/// Reads `text`, a price file of another project called `file`, and makes a price file with the
+/// date `version`.
 ///
-/// Errors: it is no JSON, none that is known, or has values that are no prices – all of them.
+/// Errors: it is not JSON, it is of an unknown project, or it has values that are not prices. The
+/// last error lists all of them.
 pub fn import(text: &str, file: &str, version: Date) -> Result<Imported, ImportError> {
     let root: &RawValue = serde_json::from_str(text).map_err(|error| ImportError::NotJson {
         file: file.to_owned(),
@@ -26,15 +27,15 @@ pub fn import(text: &str, file: &str, version: Date) -> Result<Imported, ImportE
         column: error.column(),
         problem: error.to_string(),
     })?;
-    let (root, mut taker) = (Value::checked(root.get()), Taker::new(text));
-    let source = if litellm::read(root, &mut taker) {
+    let (root, mut importer) = (Value::checked(root.get()), Importer::new(text));
+    let source = if litellm::read(root, &mut importer) {
         "LiteLLM"
-    } else if genai::read(root, &mut taker) {
+    } else if genai::read(root, &mut importer) {
         "genai-prices"
     } else {
         return Err(ImportError::Unknown { file: file.to_owned() });
     };
-    taker.finish(source, file, version)
+    importer.finish(source, file, version)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! `Usage` × `PriceBook` → `Cost`: what one request costs.
+//! The cost of one request: `Usage` × `PriceBook` → `Cost`.
 //!
 //! Begin with `book.rs` (which row prices an answer), then `cost.rs` (the arithmetic).
 //!
 //! # Invariants
 //!
 //! - Money is an exact decimal and never a float. An overflow is an error.
-//! - Unknown is never zero. A price of zero in the book means free, on purpose.
-//! - Each token is on exactly one meter (`quantities.rs`): cached tokens are part of the input,
+//! - Unknown is never zero. A price of zero in the book means free.
+//! - Each token is on exactly one meter (`quantities.rs`). Cached tokens are part of the input, and
 //!   reasoning is part of the output.
 //!
 //! This crate knows no HTTP, provider JSON or tenants.
@@ -22,15 +22,15 @@
 //! let book = PriceBook::builtin()?.with_overrides(
 //!     r#"
 //! version: 2026-11-20             # names this file on every record; default: `undated`
-//! currency: USD                   # of every price in it; default: USD
-//! cache_without_rate: input       # what cached input without a rate costs; default: unknown
+//! currency: USD                   # of every price in the file; default: USD
+//! cache_without_rate: input       # the price of cached input without a rate; default: unknown
 //! modality_without_rate: text     # the same for audio, video and generated images
 //! models:
 //! - model: llama-3.3-70b          # for any provider; `provider: vllm` would narrow it
 //!   aliases: [meta-llama/Llama-3.3-70B-Instruct]
 //!   rates: {input: 0.20, output: 0.60}            # per 1,000,000 tokens
 //! - model: llama-3.3-70b          # a later row for the same model replaces it from that day, UTC
-//!   from: 2027-01-01              # may stand once for the whole file, next to `version`
+//!   from: 2027-01-01              # can also stand once for the whole file, next to `version`
 //!   until: 2028-01-01             # the row ends before that day
 //!   rates: {input: 0.18, cache_read: 0.02, output: 0.55, reasoning: 0.55}
 //! - model: gpt-5.4                # instead of OpenAI's list price
@@ -38,13 +38,13 @@
 //!   rates: {input: 2.40, cache_read: 0.24, output: 14.40, web_search_requests: 0.01}
 //!   tiers:                        # by the service tier of the answer
 //!     batch: {input: 1.20, cache_read: 0.12, output: 7.20}
-//!   long_context:                 # for the whole request, from its input tokens
+//!   long_context:                 # for the whole request, from this number of input tokens
 //!   - over: 272000                # or `at_least:`
 //!     rates: {input: 4.80, cache_read: 0.48, output: 21.60}
 //!   when:                         # by what the answer reports about itself
 //!     inference_geo: {us: {times: 1.1}}           # every price of tokens
 //!     speed: {fast: {rates: {input: 5, output: 30}}}
-//! - model: our-omni               # audio has its own price, or the cost is unknown
+//! - model: our-omni               # without a price for audio, the cost of audio is unknown
 //!   rates: {input: 1, input_audio: 10, input_image: 1, output: 4, output_audio: 20}
 //! - model: whisper                # other units have a price per unit
 //!   rates: {audio_seconds: 0.0001}
@@ -97,8 +97,8 @@ pub use meter::MeterName;
 pub use off_peak::{Day, Hours, OffPeak, Window};
 pub use rates::{Rates, list_price};
 pub use row::{
-    CacheWithoutRate, Card, Effect, LongContext, ModalityWithoutRate, Row, ServiceTier, Threshold,
-    Tiers, When,
+    CacheWithoutRate, Effect, LongContext, ModalityWithoutRate, RateCard, Row, ServiceTier,
+    Threshold, Tiers, When,
 };
 pub use terms::{Allowance, Contract, Money};
 pub use usage::{ByModality, Condition, Flag, Member, Modalities, Pass, Source, Usage};

@@ -1,4 +1,4 @@
-//! What is counted and has a price.
+//! Meters: what is counted and has a price.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,55 +6,56 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeterName {
-    /// Input neither read from nor written to a cache, of text or of what has no rate of its own.
+    /// Input that is neither read from nor written to a cache. This is text, and every modality
+    /// without a rate of its own.
     Input,
-    /// The same of sound.
+    /// The same for audio.
     InputAudio,
-    /// The same of pictures.
+    /// The same for images.
     InputImage,
-    /// The same of films.
+    /// The same for video.
     InputVideo,
-    /// Input served from a cache.
+    /// Input that was served from a cache.
     CacheRead,
-    /// The same of sound.
+    /// The same for audio.
     CacheReadAudio,
-    /// The same of pictures.
+    /// The same for images.
     CacheReadImage,
-    /// Input written to a cache with the short time to live.
+    /// Input that was written to a cache with the short time to live.
     CacheWrite,
-    /// Input written to a cache with the long time to live.
+    /// Input that was written to a cache with the long time to live.
     CacheWriteLong,
-    /// Output; without what has a rate of its own.
+    /// Output, without the parts that have a rate of their own.
     Output,
-    /// Generated sound.
+    /// Generated audio.
     OutputAudio,
-    /// Generated pictures.
+    /// Generated images.
     OutputImage,
-    /// Generated films.
+    /// Generated video.
     OutputVideo,
-    /// Reasoning, when it has a rate of its own.
+    /// Reasoning, if it has a rate of its own.
     Reasoning,
-    /// The request itself, once it has used anything.
+    /// The request itself, if it has used anything.
     Requests,
     /// Calls of a web search.
     WebSearchRequests,
-    /// Calls of a search in files.
+    /// Calls of a file search.
     FileSearchCalls,
-    /// Containers that a model's code ran in.
+    /// Containers in which a model's code ran.
     CodeInterpreterSessions,
-    /// Queries that a search was made of (Perplexity, Gemini's grounding).
+    /// Queries of a search (Perplexity, Gemini's grounding).
     SearchQueries,
-    /// Searches as Cohere bills them: a query with up to 100 documents.
+    /// Searches as Cohere counts them: a query with up to 100 documents.
     SearchUnits,
-    /// Sound, where it is charged by its length.
+    /// Audio that is charged by its length.
     AudioSeconds,
-    /// Films, where they are charged by their length.
+    /// Video that is charged by its length.
     VideoSeconds,
-    /// Pictures, where they are charged one by one.
+    /// Images that are charged one by one.
     Images,
     /// Characters of a text that is spoken.
     Characters,
-    /// Pages that are read.
+    /// Pages of a document that are read.
     Pages,
 }
 
@@ -88,8 +89,8 @@ impl MeterName {
         Self::Pages,
     ];
 
-    /// The word on a record and the key in a price file; of what is no token also its name in
-    /// [`Usage::units`](crate::Usage::units).
+    /// The word in records and the key in price files. For a meter that does not count tokens, it
+    /// is also the name in [`Usage::units`](crate::Usage::units).
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -121,30 +122,30 @@ impl MeterName {
         }
     }
 
-    /// What one of it is called: `tokens`, `seconds`, `requests` and so on.
+    /// The unit: `tokens`, `seconds`, `requests` and so on.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self.kind() {
-            Kind::InputTokens | Kind::OutputTokens => "tokens",
-            Kind::Beside | Kind::InPlaceOfTokens => {
+            MeterKind::InputTokens | MeterKind::OutputTokens => "tokens",
+            MeterKind::Beside | MeterKind::InPlaceOfTokens => {
                 let name = self.as_str();
                 name.rsplit_once('_').map_or(name, |(_, unit)| unit)
             }
         }
     }
 
-    /// Whether it counts tokens, whose prices files say per 1,000,000.
+    /// Whether it counts tokens. Price files give their prices per 1,000,000.
     #[must_use]
     pub const fn counts_tokens(self) -> bool {
-        matches!(self.kind(), Kind::InputTokens | Kind::OutputTokens)
+        matches!(self.kind(), MeterKind::InputTokens | MeterKind::OutputTokens)
     }
 
-    /// Whether it counts tokens that were generated.
+    /// Whether it counts generated tokens.
     pub(crate) const fn is_output(self) -> bool {
-        matches!(self.kind(), Kind::OutputTokens)
+        matches!(self.kind(), MeterKind::OutputTokens)
     }
 
-    pub(crate) const fn kind(self) -> Kind {
+    pub(crate) const fn kind(self) -> MeterKind {
         match self {
             Self::Input
             | Self::InputAudio
@@ -154,23 +155,23 @@ impl MeterName {
             | Self::CacheReadAudio
             | Self::CacheReadImage
             | Self::CacheWrite
-            | Self::CacheWriteLong => Kind::InputTokens,
+            | Self::CacheWriteLong => MeterKind::InputTokens,
             Self::Output
             | Self::OutputAudio
             | Self::OutputImage
             | Self::OutputVideo
-            | Self::Reasoning => Kind::OutputTokens,
+            | Self::Reasoning => MeterKind::OutputTokens,
             Self::Requests
             | Self::WebSearchRequests
             | Self::FileSearchCalls
             | Self::CodeInterpreterSessions
             | Self::SearchQueries
-            | Self::SearchUnits => Kind::Beside,
+            | Self::SearchUnits => MeterKind::Beside,
             Self::AudioSeconds
             | Self::VideoSeconds
             | Self::Images
             | Self::Characters
-            | Self::Pages => Kind::InPlaceOfTokens,
+            | Self::Pages => MeterKind::InPlaceOfTokens,
         }
     }
 }
@@ -181,14 +182,14 @@ impl std::fmt::Display for MeterName {
     }
 }
 
-/// How a meter stands to the tokens of a request.
+/// How a meter relates to the tokens of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MeterKind {
     InputTokens,
     OutputTokens,
-    /// Charged beside tokens.
+    /// Charged in addition to tokens.
     Beside,
-    /// The same work by another measure: charged where tokens are not.
+    /// Another measure of the same work, charged instead of tokens.
     InPlaceOfTokens,
 }
 

@@ -13,7 +13,7 @@ use crate::rates::Rates;
 pub struct OffPeak {
     /// The rates.
     pub rates: Rates,
-    /// When.
+    /// The hours.
     pub windows: Vec<Window>,
 }
 
@@ -21,9 +21,9 @@ pub struct OffPeak {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// Days.
+    /// The days.
     pub days: Vec<Day>,
-    /// Hours of each of them.
+    /// The hours of each day.
     pub hours: Vec<Hours>,
 }
 
@@ -75,7 +75,8 @@ impl From<Weekday> for Day {
     }
 }
 
-/// A part of one day, UTC, in minutes since midnight: `from` included, `until` (at most 1440) not.
+/// A part of one day, UTC, in minutes since midnight. `from` is included, and `until` (at most
+/// 1440) is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Cow<'_, str>")]
 pub struct Hours {
@@ -85,7 +86,7 @@ pub struct Hours {
     pub until: u16,
 }
 
-/// As files say them, `22:00-24:00`.
+/// Reads the form of price files, `22:00-24:00`.
 impl TryFrom<Cow<'_, str>> for Hours {
     type Error = &'static str;
 
@@ -106,7 +107,7 @@ impl TryFrom<Cow<'_, str>> for Hours {
     }
 }
 
-/// As files say them.
+/// The form of price files.
 impl std::fmt::Display for Hours {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [from, until] = [self.from, self.until].map(|minute| (minute / 60, minute % 60));
@@ -114,7 +115,7 @@ impl std::fmt::Display for Hours {
     }
 }
 
-/// As people read them: `mon tue 00:00-06:00, 22:00-24:00`.
+/// For people: `mon tue 00:00-06:00, 22:00-24:00`.
 impl std::fmt::Display for Window {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let days: Vec<_> = self.days.iter().map(|day| day.as_str()).collect();

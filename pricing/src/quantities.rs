@@ -1,14 +1,14 @@
-//! The disjoint parts of a usage: each token is on exactly one meter.
+//! Splits a usage into disjoint parts: each token is on exactly one meter.
 
 use crate::meter::MeterName;
 use crate::row::Tariff;
 use crate::usage::Usage;
 
-/// The parts of an input of that many tokens, those of zero included.
+/// The parts of an input with this number of tokens, including parts of zero.
 ///
-/// Parts that nobody told apart are in their whole. Caches and modalities cross: cached tokens
-/// whose modality nobody told are text as far as there is text. A cached part larger than the
-/// input is charged as reported.
+/// A part that is not reported separately stays in its whole. Cached tokens of unknown modality
+/// count as text as far as there is text. A cached part larger than the input is charged as
+/// reported.
 pub(crate) fn of_input(
     usage: &Usage,
     tokens: u64,
@@ -46,17 +46,17 @@ pub(crate) fn of_input(
     whole.into_iter().chain(parts).chain(cached_parts)
 }
 
-/// The parts of an output of that many tokens, those of zero included.
+/// The parts of an output with this number of tokens, including parts of zero.
 ///
-/// Reasoning without a rate of its own is output. Reasoning larger than the output is charged as
-/// reported.
+/// Reasoning without a rate of its own counts as output. Reasoning larger than the output is
+/// charged as reported.
 pub(crate) fn of_output(
     usage: &Usage,
     tokens: u64,
     tariff: &Tariff<'_>,
 ) -> impl Iterator<Item = (MeterName, u64)> {
     let told = usage.modalities.as_deref().copied().unwrap_or_default().output;
-    let reasoning = match tariff.tells_apart(MeterName::Reasoning) {
+    let reasoning = match tariff.is_separate(MeterName::Reasoning) {
         true => usage.reasoning_output_tokens.unwrap_or(0),
         false => 0,
     };
@@ -74,9 +74,9 @@ pub(crate) fn of_output(
 struct Rest(u64);
 
 impl Rest {
-    /// Takes a part out, if it is told apart.
+    /// Takes a part out if it has a rate of its own.
     fn take(&mut self, meter: MeterName, tokens: u64, tariff: &Tariff<'_>) -> (MeterName, u64) {
-        let tokens = if tariff.tells_apart(meter) { tokens.min(self.0) } else { 0 };
+        let tokens = if tariff.is_separate(meter) { tokens.min(self.0) } else { 0 };
         self.0 -= tokens;
         (meter, tokens)
     }

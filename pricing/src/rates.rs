@@ -1,4 +1,4 @@
-//! Prices of one thing, meter by meter, and how files say them.
+//! Rates by meter, and how price files write them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +10,18 @@ use serde::de::{
 
 use crate::meter::MeterName;
 
-/// Tokens that a price in a file is for, as a power of ten.
+/// A price in a file is for this number of tokens, as a power of ten.
 const TOKENS_SCALE: u32 = 6;
 
-/// Money per **token**, or per one of what a meter counts, exact. Of a meter that is not in here
-/// these rates say nothing.
+/// The price per **token**, or per one of what a meter counts, exact. These rates say nothing about
+/// a meter that is missing here.
 ///
-/// Files say the price of tokens per 1,000,000, of all else for one.
+/// Price files give prices per 1,000,000 tokens, and for one of anything else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rates(BTreeMap<MeterName, Decimal>);
 
 impl Rates {
-    /// Money per one on `meter`.
+    /// The price of one on `meter`.
     #[must_use]
     pub fn rate(&self, meter: MeterName) -> Option<Decimal> {
         self.0.get(&meter).copied()
@@ -32,7 +32,7 @@ impl Rates {
         self.0.iter().map(|(meter, rate)| (*meter, *rate))
     }
 
-    /// Whether they say nothing.
+    /// Whether there are no rates.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -45,9 +45,9 @@ impl FromIterator<(MeterName, Decimal)> for Rates {
     }
 }
 
-/// The price that a file and a price list say for a rate: of tokens per 1,000,000.
+/// The price that price files and price lists show for a rate: per 1,000,000 tokens.
 ///
-/// `None` when a decimal cannot hold it.
+/// `None` if a decimal cannot hold it.
 #[must_use]
 pub fn list_price(meter: MeterName, rate: Decimal) -> Option<Decimal> {
     if !meter.counts_tokens() {
@@ -62,16 +62,16 @@ pub fn list_price(meter: MeterName, rate: Decimal) -> Option<Decimal> {
     Some(Decimal::try_from_i128_with_scale(mantissa, scale).ok()?.normalize())
 }
 
-/// A price in plain digits, read as decimal text and never through a float.
+/// A price in plain digits. It is read as decimal text and never as a float.
 pub(crate) fn plain(text: &str) -> Option<Decimal> {
-    // The parser alone would also take signs and underscores.
+    // The parser also accepts signs and underscores.
     if !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return None;
     }
     Decimal::from_str_exact(text).ok()
 }
 
-/// The rate behind a price in a file.
+/// The rate for a price in a file.
 fn of_file(meter: MeterName, text: &str) -> Option<Decimal> {
     let mut price = plain(text)?;
     if meter.counts_tokens() {
@@ -130,7 +130,7 @@ impl Visitor<'_> for PriceOf {
     }
 }
 
-/// A factor in plain digits, like 1.1; above 0.
+/// A factor above 0 in plain digits, such as 1.1.
 pub(crate) fn factor<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Decimal>, D::Error> {

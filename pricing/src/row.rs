@@ -1,4 +1,4 @@
-//! One row of the book: what one model costs, and which of its rates a request pays.
+//! One row of the book: the prices of one model, and which of its rates a request pays.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::usage::Condition;
 /// A service tier with prices of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServiceTier {
-    /// Answered within hours.
+    /// Answers within hours.
     Batch,
-    /// Answered when there is room.
+    /// Answers when there is capacity.
     Flex,
-    /// Answered before others.
+    /// Answers before others.
     Priority,
-    /// Answered at the highest speed.
+    /// Answers at the highest speed.
     Ultrafast,
 }
 
@@ -68,41 +68,41 @@ impl Tiers {
     }
 }
 
-/// Standard rates, and what replaces them in a service tier.
+/// The standard rates, and the rates that replace them in a service tier.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Card {
-    /// Standard.
+pub struct RateCard {
+    /// Standard rates.
     pub rates: Rates,
-    /// By service tier.
+    /// Rates by service tier.
     pub tiers: Tiers,
 }
 
-impl Card {
+impl RateCard {
     fn in_tier(&self, tier: Option<ServiceTier>) -> Option<&Rates> {
         self.tiers.rates(tier?)
     }
 }
 
-/// Prices of the whole request once its input is long.
+/// Prices of the whole request if its input is long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LongContext {
-    /// Where it begins.
+    /// The smallest input.
     pub threshold: Threshold,
-    /// What replaces the row's own card, meter by meter.
-    pub card: Card,
+    /// The rates that replace those of the row, meter by meter.
+    pub card: RateCard,
 }
 
 /// Where a long context begins, in input tokens, cached or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threshold {
-    /// Above that many.
+    /// Above this number.
     Over(u64),
-    /// At that many.
+    /// From this number on.
     AtLeast(u64),
 }
 
 impl Threshold {
-    /// The smallest input it applies to.
+    /// The smallest input in the long context.
     #[must_use]
     pub const fn first(self) -> u64 {
         match self {
@@ -112,74 +112,74 @@ impl Threshold {
     }
 }
 
-/// What a word of an answer changes.
+/// What a condition of an answer changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Effect {
     /// Multiplies every rate of tokens.
     #[serde(deserialize_with = "factor")]
     pub times: Option<Decimal>,
-    /// Replaces all others, meter by meter, before it is multiplied.
+    /// Rates that replace all others, meter by meter, before the multiplication.
     pub rates: Rates,
 }
 
-/// By condition and word: what it changes. Words that are not in here change nothing.
+/// The effects, by condition and its value. Other values change nothing.
 pub type When = BTreeMap<Condition, BTreeMap<String, Effect>>;
 
-/// What a part without a rate of its own costs.
+/// The price of cached input without a rate of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheWithoutRate {
-    /// Nobody said: the cost of such a request is unknown.
+    /// The cost of such a request is unknown.
     #[default]
     Unknown,
-    /// What input costs.
+    /// The rate of input.
     Input,
 }
 
-/// What sound and films cost, and pictures that were generated, without a rate of their own.
-/// Pictures in the input cost what text does by every list.
+/// The price of audio, video and generated images without a rate of their own. Images in the input
+/// cost the same as text on every price list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModalityWithoutRate {
-    /// Nobody said: the cost of such a request is unknown.
+    /// The cost of such a request is unknown.
     #[default]
     Unknown,
-    /// What text costs.
+    /// The rate of text.
     Text,
 }
 
-/// What one model costs, from a day on.
+/// The prices of one model, from a day on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Which row of which book in which version: `builtin@2026-11-20#openai/gpt-5.4`, with its
-    /// first day behind it where it has one: `…@2027-01-01`.
+    /// The book, its version and the row: `builtin@2026-11-20#openai/gpt-5.4`. A row with a first
+    /// day ends with it: `…@2027-01-01`.
     pub price_id: String,
-    /// `gen_ai.provider.name` of the answers it prices; `None` prices any provider's.
+    /// `gen_ai.provider.name` of the answers that it prices. `None` means any provider.
     pub provider: Option<String>,
     /// Name of the model.
     pub model: String,
-    /// Its other names.
+    /// Other names of the model.
     pub aliases: Vec<String>,
-    /// First day, UTC; `None` is since ever.
+    /// First day, UTC. `None` means always.
     pub from: Option<Date>,
-    /// The day on which it no longer holds, UTC; `None` is for ever.
+    /// The day on which it ends, UTC, not included. `None` means never.
     pub until: Option<Date>,
-    /// Of all its rates.
+    /// The currency of all rates.
     pub currency: Currency,
-    /// The model generates nothing, so that an output nobody reports is none.
+    /// Whether the model generates nothing. Then an output that is not reported is zero.
     pub input_only: bool,
-    /// Rule for cached input without a rate.
+    /// The rule for cached input without a rate.
     pub cache_without_rate: CacheWithoutRate,
-    /// Rule for other than text without a rate.
+    /// The rule for modalities without a rate.
     pub modality_without_rate: ModalityWithoutRate,
-    /// What applies unless something below replaces it.
-    pub card: Card,
-    /// By rising threshold; the last that applies replaces the card.
+    /// The rates that apply unless something below replaces them.
+    pub card: RateCard,
+    /// By rising threshold. The last one that applies replaces the card.
     pub long_context: Vec<LongContext>,
-    /// Replaces all others in its hours.
+    /// Replaces all other rates in its hours.
     pub off_peak: Option<OffPeak>,
-    /// What words of the answer change.
+    /// What conditions of the answer change.
     pub when: When,
 }
 
@@ -203,25 +203,24 @@ impl Row {
             .any(|card| ServiceTier::ALL.iter().any(|tier| card.tiers.rates(*tier).is_some()))
     }
 
-    /// What a request pays.
-    pub(crate) fn tariff(&self, terms: &Terms<'_>) -> Tariff<'_> {
-        let off_peak = self.off_peak.as_ref().filter(|off_peak| off_peak.covers(terms.at));
+    /// The rates that a request pays.
+    pub(crate) fn tariff(&self, context: &PricingContext<'_>) -> Tariff<'_> {
+        let off_peak = self.off_peak.as_ref().filter(|off_peak| off_peak.covers(context.at));
         let long = self
             .long_context
             .iter()
             .rev()
-            .find(|long| terms.input_tokens >= long.threshold.first())
+            .find(|long| context.input_tokens >= long.threshold.first())
             .map(|long| &long.card);
-        let effects = self
-            .when
-            .iter()
-            .filter_map(|(condition, words)| words.get(terms.conditions.get(condition)?.as_str()));
+        let effects = self.when.iter().filter_map(|(condition, words)| {
+            words.get(context.conditions.get(condition)?.as_str())
+        });
         Tariff {
             layers: [
                 off_peak.map(|off_peak| &off_peak.rates),
-                long.and_then(|card| card.in_tier(terms.tier)),
+                long.and_then(|card| card.in_tier(context.tier)),
                 long.map(|card| &card.rates),
-                self.card.in_tier(terms.tier),
+                self.card.in_tier(context.tier),
                 Some(&self.card.rates),
             ],
             effects: effects.collect(),
@@ -233,18 +232,18 @@ impl Row {
 
 /// What decides which rates a request pays.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Terms<'a> {
-    /// Admission, UTC.
+pub(crate) struct PricingContext<'a> {
+    /// Time of admission, UTC.
     pub(crate) at: DateTime,
-    /// The tier that it was answered in.
+    /// Service tier of the answer.
     pub(crate) tier: Option<ServiceTier>,
-    /// All of its input.
+    /// All input of the request.
     pub(crate) input_tokens: u64,
-    /// What the answer says of itself.
+    /// What the answer reports about itself.
     pub(crate) conditions: &'a BTreeMap<Condition, String>,
 }
 
-/// The rates of one request: of several layers, the first that names a meter decides it.
+/// The rates of one request. It has several layers: the first one with a rate for a meter decides.
 #[derive(Debug, Clone)]
 pub(crate) struct Tariff<'a> {
     layers: [Option<&'a Rates>; 5],
@@ -254,19 +253,20 @@ pub(crate) struct Tariff<'a> {
 }
 
 impl Tariff<'_> {
-    /// Money per one on `meter` before factors; `None` when the book does not say.
+    /// The price of one on `meter`, before factors. `None` if the book has none.
     pub(crate) fn rate(&self, meter: MeterName) -> Option<Decimal> {
-        self.own(meter).or_else(|| self.rate(self.stand_in(meter)?))
+        self.own(meter).or_else(|| self.rate(self.fallback_meter(meter)?))
     }
 
-    /// What multiplies the rates of tokens; several stand one behind another.
+    /// The factors of the rates of tokens. All of them apply.
     pub(crate) fn factors(&self) -> impl Iterator<Item = Decimal> + '_ {
         self.effects.iter().filter_map(|effect| effect.times)
     }
 
-    /// Whether `meter` is told apart from the one that would include it.
-    pub(crate) fn tells_apart(&self, meter: MeterName) -> bool {
-        self.own(meter).is_some() || self.stand_in(meter).is_none()
+    /// Whether the tokens of `meter` are counted apart from those of the meter that would include
+    /// them.
+    pub(crate) fn is_separate(&self, meter: MeterName) -> bool {
+        self.own(meter).is_some() || self.fallback_meter(meter).is_none()
     }
 
     fn own(&self, meter: MeterName) -> Option<Decimal> {
@@ -274,8 +274,8 @@ impl Tariff<'_> {
         effects.chain(self.layers.iter().flatten().copied()).find_map(|rates| rates.rate(meter))
     }
 
-    /// Which rate stands in for one that lacks, by the rules of the book.
-    fn stand_in(&self, meter: MeterName) -> Option<MeterName> {
+    /// The meter whose rate replaces a missing one, by the rules of the book.
+    fn fallback_meter(&self, meter: MeterName) -> Option<MeterName> {
         let as_text = self.modality_without_rate == ModalityWithoutRate::Text;
         let as_input = self.cache_without_rate == CacheWithoutRate::Input;
         match meter {
@@ -294,7 +294,8 @@ impl Tariff<'_> {
         }
     }
 
-    /// Whether no token on the side of `meters` costs anything, so that nobody need count them.
+    /// Whether all tokens on the side of `whole` (input or output) are free. Then their number need
+    /// not be known.
     pub(crate) fn is_free(&self, whole: MeterName) -> bool {
         self.rate(whole).is_some_and(|rate| rate.is_zero())
             && MeterName::ALL

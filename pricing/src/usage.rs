@@ -1,4 +1,4 @@
-//! What one request used, in tokens.
+//! The usage of one request: tokens and other quantities.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Tokens of one request. `None` is unknown, `Some(0)` is none.
+/// The usage of one request. `None` means unknown, `Some(0)` means none.
 ///
-/// `input_tokens` includes cache reads and writes, `output_tokens` includes reasoning: the parts
-/// are never added to the whole again. Names after OpenTelemetry GenAI.
+/// `input_tokens` includes cache reads and writes, and `output_tokens` includes reasoning. Never
+/// add a part to its whole again. The names follow OpenTelemetry GenAI.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// All input, cached or not.
     pub input_tokens: Option<u64>,
     /// The part of the input that was served from a cache.
     pub cache_read_input_tokens: Option<u64>,
-    /// The part of the input that was written to a cache, at any time to live.
+    /// The part of the input that was written to a cache, with any time to live.
     pub cache_write_input_tokens: Option<u64>,
     /// The part of the cache writes with the long time to live (Anthropic 1 h, OpenAI 12 h).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,19 +25,19 @@ pub struct Usage {
     pub output_tokens: Option<u64>,
     /// The part of the output that was reasoning.
     pub reasoning_output_tokens: Option<u64>,
-    /// The same tokens by modality, where there was more than text.
+    /// The same tokens by modality, if there was more than text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modalities: Option<Box<Modalities>>,
-    /// What is counted beside tokens or in their place, by name: `web_search_requests`,
+    /// Quantities besides tokens or instead of tokens, by name, exact: `web_search_requests`,
     /// `web_fetch_requests`, `file_search_calls`, `code_interpreter_sessions`, `search_queries`,
-    /// `search_units`, `audio_seconds`, `video_seconds`, `images`, `characters`, `pages`. Exact.
+    /// `search_units`, `audio_seconds`, `video_seconds`, `images`, `characters`, `pages`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Decimal>,
-    /// What the answer says of itself that may change its price.
+    /// What the answer reports about itself that can change its price.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<Condition, String>,
-    /// Further model runs of the same request, charged beside the numbers above and not part of
-    /// them.
+    /// Further model runs of the same request. They are charged in addition to the numbers above,
+    /// and are not part of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     pub passes: Vec<Pass>,
@@ -63,7 +63,7 @@ impl Usage {
     }
 }
 
-/// What an answer says of itself that may change its price, beside its service tier.
+/// What an answer reports about itself that can change its price, besides its service tier.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
@@ -71,16 +71,16 @@ impl Usage {
 pub enum Condition {
     /// Where the model ran (Anthropic `usage.inference_geo`).
     InferenceGeo,
-    /// How fast it was asked to answer (Anthropic `usage.speed`).
+    /// The requested speed (Anthropic `usage.speed`).
     Speed,
-    /// How much a web search was to read (Perplexity `usage.search_context_size`).
+    /// How much a web search reads (Perplexity `usage.search_context_size`).
     SearchContextSize,
-    /// Region of the endpoint, where its name tells.
+    /// Region of the endpoint, if its name contains one.
     Region,
 }
 
 impl Condition {
-    /// The word, as records and price files have it.
+    /// The word in records and price files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -92,16 +92,16 @@ impl Condition {
     }
 }
 
-/// Tokens by what they stand for. Each is a part of its whole.
+/// Tokens by modality. Each number is a part of its whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Modalities {
-    /// Of the input.
+    /// Parts of the input.
     #[serde(default)]
     pub input: ByModality,
-    /// Of the output.
+    /// Parts of the output.
     #[serde(default)]
     pub output: ByModality,
-    /// Of the part of the input that was served from a cache.
+    /// Parts of the input that was served from a cache.
     #[serde(default, skip_serializing_if = "ByModality::is_silent")]
     pub cache_read: ByModality,
 }
@@ -117,8 +117,8 @@ impl Modalities {
         })
     }
 
-    /// Those that were reported, by their names on records: `audio_input_tokens`,
-    /// `text_output_tokens` and so on.
+    /// The reported numbers by their names in records: `audio_input_tokens`, `text_output_tokens`
+    /// and so on.
     #[must_use]
     pub fn named(&self) -> BTreeMap<String, u64> {
         let mut named = BTreeMap::new();
@@ -140,7 +140,7 @@ impl Modalities {
 }
 
 impl From<&BTreeMap<String, u64>> for Modalities {
-    /// What [`named`](Self::named) has named; other names say nothing.
+    /// Reads the names that [`named`](Self::named) makes. Ignores other names.
     fn from(named: &BTreeMap<String, u64>) -> Self {
         let side = |side: &str| {
             let tokens = |modality: &str| named.get(&format!("{modality}_{side}_tokens")).copied();
@@ -156,44 +156,44 @@ impl From<&BTreeMap<String, u64>> for Modalities {
     }
 }
 
-/// The parts of an input or output. `None` is not reported.
+/// The parts of an input or output. `None` means not reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ByModality {
     /// Text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<u64>,
-    /// Sound.
+    /// Audio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio: Option<u64>,
-    /// Pictures.
+    /// Images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<u64>,
-    /// Films.
+    /// Video.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<u64>,
-    /// All but text, where it is not told apart (vLLM).
+    /// Everything but text, if the engine does not separate it (vLLM).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multimodal: Option<u64>,
 }
 
 impl ByModality {
-    /// Whether nothing was reported.
+    /// Whether nothing is reported.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// One further model run inside a request (Anthropic `usage.iterations`: compaction, advisor).
+/// A further model run inside a request (Anthropic `usage.iterations`: compaction, advisor).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pass {
-    /// Model that ran, when it differs from the response's.
+    /// The model that ran, if it differs from the model of the answer.
     pub model: Option<String>,
-    /// What that run used; its own `passes` are empty.
+    /// The usage of that run. Its own `passes` are empty.
     pub usage: Usage,
 }
 
-/// Where a usage comes from.
+/// The source of a number.
 #[derive(
     Debug,
     Clone,
@@ -210,11 +210,11 @@ pub struct Pass {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The engine said so.
+    /// The engine reported it.
     Reported,
-    /// Our tokenizer counted what passed.
+    /// Taximeter's tokenizer counted it.
     Counted,
-    /// Nobody knows.
+    /// It is unknown.
     #[default]
     Unknown,
     /// Nothing was used: the engine answered with an error and nothing else.
@@ -222,7 +222,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The word, as records have it.
+    /// The word in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -234,7 +234,7 @@ impl Source {
     }
 }
 
-/// A number of a usage, by its name on records.
+/// A number of a usage, by its name in records.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
@@ -258,31 +258,34 @@ pub enum Member {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Flag {
-    /// Counted by bytes or with a fall-back vocabulary.
+    /// The number was counted by bytes, or with a fallback vocabulary.
     Estimated,
-    /// A part is larger than its whole (cached > input, reasoning > output); kept as reported.
+    /// A part is larger than its whole (cached > input, reasoning > output). The numbers are kept
+    /// as reported.
     Inconsistent,
     /// Output that only the total shows (hidden thinking) was added to the output.
     Hidden,
-    /// The reported total is smaller than its parts; it was ignored.
+    /// The reported total is smaller than the sum of its parts, and was ignored.
     TotalMismatch,
-    /// Usage was reported twice and fell.
+    /// The usage was reported twice and became smaller.
     Changed,
-    /// A member was not a whole number in range and was not taken.
+    /// A number was not a whole number in range, and was ignored.
     Invalid,
-    /// The engine did not report it.
+    /// The engine reported 0 for text that has passed. Taximeter counted the text instead.
+    Zero,
+    /// The engine did not report the number.
     Missing,
-    /// No usage object was reported, but the ids of all tokens were, and these were counted.
+    /// The engine reported no usage object but the ids of all tokens, and these were counted.
     TokenIds,
-    /// Our own exact count is more than a tenth away; the reported number is billed.
+    /// Taximeter's exact count differs by more than a tenth. The reported number is billed.
     Differs,
-    /// The answer goes on behind the exchange (a response in the background); what it will use was
+    /// The answer goes on after this exchange (a response in the background). Its final usage was
     /// not known yet.
     Pending,
-    /// The wall clock was set while the request ran: its time stamps are as they were read, and its
-    /// duration, which is not of that clock, is right.
+    /// The wall clock was set while the request ran. The time stamps are as they were read. The
+    /// duration is right, because it does not use that clock.
     Clock,
-    /// The gateway died and had told nothing of the request since its admission: it may have reached
-    /// the engine, or not.
+    /// The gateway died, and recorded nothing of the request after its admission. The request may
+    /// have reached the engine, or not.
     MaybeUnsent,
 }

@@ -1,4 +1,4 @@
-//! Rows → the text of a price file.
+//! Writes rows as a price file.
 
 use std::fmt::{self, Write as _};
 
@@ -6,10 +6,12 @@ use jiff::civil::Date;
 
 use crate::off_peak::OffPeak;
 use crate::rates::{Rates, list_price};
-use crate::row::{CacheWithoutRate, Card, ModalityWithoutRate, Row, ServiceTier, Threshold, When};
+use crate::row::{
+    CacheWithoutRate, ModalityWithoutRate, RateCard, Row, ServiceTier, Threshold, When,
+};
 
-/// A price file with `rows`, which all follow the same rules and are in the same currency, under
-/// the comment lines of `about`; `None` where there is a price that decimal text cannot hold.
+/// A price file with `rows`. `about` becomes comment lines at its start. All rows follow the same
+/// rules and have the same currency. `None` if decimal text cannot hold a price.
 pub(crate) fn write(rows: &[Row], version: Date, about: &str) -> Option<String> {
     let mut text = String::new();
     for line in about.lines() {
@@ -65,7 +67,7 @@ fn row(row: &Row, text: &mut String) -> fmt::Result {
     when(&row.when, text)
 }
 
-fn card(card: &Card, indent: &str, text: &mut String) -> fmt::Result {
+fn card(card: &RateCard, indent: &str, text: &mut String) -> fmt::Result {
     writeln!(text, "{indent}rates: {}", rates(&card.rates)?)?;
     let tiers = ServiceTier::ALL.map(|tier| (tier, card.tiers.rates(tier)));
     if tiers.iter().any(|(_, rates)| rates.is_some()) {
@@ -117,7 +119,7 @@ fn rates(rates: &Rates) -> Result<String, fmt::Error> {
     Ok(format!("{{{}}}", said.join(", ")))
 }
 
-/// A string of JSON, which YAML reads as the same.
+/// A JSON string, which YAML reads as the same text.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

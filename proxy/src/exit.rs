@@ -22,12 +22,12 @@ impl From<Exit> for ExitCode {
 }
 
 /// The text of an error and its causes. A cause that the text already has is left out.
-pub(crate) fn told(fault: &anyhow::Error) -> String {
-    fault.chain().map(ToString::to_string).fold(String::new(), |told, cause| {
-        match (told.is_empty(), told.contains(&cause)) {
+pub(crate) fn text(fault: &anyhow::Error) -> String {
+    fault.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
+        match (text.is_empty(), text.contains(&cause)) {
             (true, _) => cause,
-            (false, true) => told,
-            (false, false) => format!("{told}: {cause}"),
+            (false, true) => text,
+            (false, false) => format!("{text}: {cause}"),
         }
     })
 }

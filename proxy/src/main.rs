@@ -16,7 +16,7 @@ use commands::{
     serve, simulate, verify, webhook,
 };
 
-use exit::{complain, told};
+use exit::{complain, text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(fault) if is_broken_pipe(&fault) => ExitCode::SUCCESS,
         Err(fault) => {
-            complain(&format!("taximeter: {}", told(&fault)));
+            complain(&format!("taximeter: {}", text(&fault)));
             fault
                 .downcast_ref::<Failure>()
                 .map_or(ExitCode::FAILURE, |failure| ExitCode::from(failure.exit_code()))

@@ -204,7 +204,7 @@ fn reasoning_and_calls_of_a_stream_that_is_cut_are_counted() {
     drop(client);
     connection.assert_closed_by_gateway();
     let usage = &gateway.await_records(1)[0]["usage"];
-    assert_eq!((&usage["source"], &usage["output_tokens"]), (&json!("counted"), &json!(4)));
+    assert_eq!((&usage["source"], &usage["output_tokens"]), (&json!("counted"), &json!(5)));
 }
 
 #[test]

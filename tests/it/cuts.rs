@@ -40,18 +40,17 @@ fn stream() -> String {
         .collect()
 }
 
-/// All that a client can read as generated: reasoning, text, arguments.
+/// All that a client can read as generated: reasoning, text, names and arguments of calls.
 fn generated(stream: &str) -> String {
     let mut text = String::new();
     for line in stream.lines() {
         let data = line.strip_prefix("data: ").unwrap_or_default();
         let Ok(event) = serde_json::from_str::<Value>(data) else { continue };
         let delta = &event["choices"][0]["delta"];
-        for part in [
-            &delta["reasoning_content"],
-            &delta["content"],
-            &delta["tool_calls"][0]["function"]["arguments"],
-        ] {
+        let call = &delta["tool_calls"][0]["function"];
+        let parts =
+            [&delta["reasoning_content"], &delta["content"], &call["name"], &call["arguments"]];
+        for part in parts {
             text.push_str(part.as_str().unwrap_or_default());
         }
     }

@@ -101,3 +101,9 @@ pub(crate) const EMBEDDINGS: &str =
 pub(crate) const EMBEDDINGS_ANSWER: &str = r#"{"object":"list","model":"text-embedding-3-small",
 "data":[{"object":"embedding","index":0,"embedding":[0.1,0.2]}],
 "usage":{"prompt_tokens":8,"total_tokens":8}}"#;
+
+/// An event with so many objects in a list that some of them are left out.
+pub(crate) fn of_too_many_parts(event: &str) -> String {
+    let parts = format!("{{\"parts\":[{}{{}}],", "{},".repeat(700_000));
+    event.replacen('{', &parts, 1)
+}

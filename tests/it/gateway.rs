@@ -257,6 +257,15 @@ impl Gateway {
         found.file_name().expect("its number").to_string_lossy().into_owned()
     }
 
+    /// The most memory that it has taken so far, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("its status");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).expect("its peak");
+        1024 * peak.trim().parse::<u64>().expect("a number")
+    }
+
     /// From now on it can open so many files and connections beside those that are open.
     pub(crate) fn spare_descriptors(&self, spare: usize) {
         let pid = self.child.id();

@@ -61,6 +61,8 @@ fn assert_told(gateway: &Gateway, cases: &[(&str, u16, &str, String)]) {
             "taximeter_bad_framing_total{{taximeter_cause=\"{cause}\"}} {count}"
         ));
     }
+    // A head that is too large is no request that was refused.
+    assert!(!gateway.metrics().contains("headers_too_large"));
 }
 
 #[test]

@@ -142,11 +142,11 @@ fn a_client_that_leaves_after_the_end_mark_has_had_it_all() {
 
 #[test]
 fn clients_that_leave_in_a_crowd_leave_one_record_each() {
-    const CROWD: usize = 40;
+    const CLIENTS: usize = 40;
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let clients: Vec<_> = (0..CROWD).map(|_| gateway.chat("", STREAM_CHAT)).collect();
-    let mut connections: Vec<_> = (0..CROWD).map(|_| engine.begin_stream()).collect();
+    let clients: Vec<_> = (0..CLIENTS).map(|_| gateway.chat("", STREAM_CHAT)).collect();
+    let mut connections: Vec<_> = (0..CLIENTS).map(|_| engine.begin_stream()).collect();
     for connection in &mut connections {
         connection.send(&chunk(HELLO));
     }
@@ -154,9 +154,9 @@ fn clients_that_leave_in_a_crowd_leave_one_record_each() {
     for connection in connections {
         connection.assert_closed_by_gateway();
     }
-    let records = gateway.await_records(CROWD);
+    let records = gateway.await_records(CLIENTS);
     let ids: std::collections::BTreeSet<_> = records.iter().map(|r| r["id"].to_string()).collect();
-    assert_eq!(ids.len(), CROWD);
+    assert_eq!(ids.len(), CLIENTS);
     assert!(records.iter().all(|record| record["end"] == "client_left"), "{records:#?}");
 }
 

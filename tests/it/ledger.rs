@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taximeter_ledger::{Entry, Framed, Mark, Progress, Reader};
+use taximeter_ledger::{Entry, FramedEntry, Progress, Reader, SyncMark};
 use tempfile::TempDir;
 
 use crate::client::Client;
@@ -33,7 +33,7 @@ pub(crate) fn segments(data_dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The whole entries of one file.
-pub(crate) fn read(segment: &Path) -> Vec<Framed> {
+pub(crate) fn read(segment: &Path) -> Vec<FramedEntry> {
     let mut reader = Reader::new(None, 1);
     reader.feed(&fs::read(segment).expect("a segment"));
     std::iter::from_fn(|| reader.next_entry().ok().flatten()).collect()
@@ -43,7 +43,7 @@ pub(crate) fn read(segment: &Path) -> Vec<Framed> {
 /// is what a power cut may leave.
 fn await_sync(data_dir: &Path, seq: &Value) {
     let seq = seq.as_u64().expect("a number");
-    let last = |segment| Mark::last_in(&fs::read(segment).expect("a segment"));
+    let last = |segment| SyncMark::last_in(&fs::read(segment).expect("a segment"));
     let synced = || segments(data_dir).into_iter().filter_map(last).max();
     let there = patiently(|| synced().filter(|synced| *synced >= seq));
     assert!(there.is_some(), "entry {seq} is not synced");

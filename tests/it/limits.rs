@@ -61,25 +61,6 @@ fn json_nested_deeper_than_may_be_is_refused_and_says_so() {
 }
 
 #[test]
-fn a_line_as_long_as_is_read_is_read_and_a_longer_one_passes() {
-    let engine = Engine::start();
-    let gateway = limited(&engine, "sse_line_bytes_max: 1024");
-    // The end of a line is no part of it.
-    let of = |length: usize| {
-        let words = "a".repeat(length + "To the\n\n".len() - HELLO.len());
-        HELLO.replace("To the", &words)
-    };
-    for (length, source) in [(1_024, "counted"), (1_025, "unknown")] {
-        let long = of(length);
-        assert_eq!(long.trim_end().len(), length);
-        let answer = stream_answer(&[&long, STOP, DONE]);
-        let record = answered(&gateway, &engine, STREAM_CHAT, &answer);
-        assert_eq!(record["usage"]["source"], source, "{length}");
-    }
-    gateway.await_metric("taximeter_meter_oddities_total{taximeter_kind=\"line_too_long\"} 1");
-}
-
-#[test]
 fn a_prompt_longer_than_is_counted_is_estimated() {
     let engine = Engine::start();
     let gateway = limited(&engine, "count_bytes_max: 200");

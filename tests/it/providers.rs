@@ -356,7 +356,8 @@ fn a_chat_that_sagemaker_asks_is_asked_for_its_usage_like_any_other() {
         exchange("dialect: sglang", &post("/invocations", "", ask), &stream_answer(&events));
     assert_eq!(got.json()["stream_options"], json!({"include_usage": true}));
     let [begin @ .., _usage, done] = events.as_slice() else { panic!("too few events") };
-    assert_eq!(heard.text(), [begin, &[*done]].concat().concat());
+    let unasked = [begin, &[*done]].concat().concat().replace(",\"usage\":null", "");
+    assert_eq!(heard.text(), unasked);
     assert_eq!(tokens(&record), [14, 2]);
 
     let embed = post("/invocations", "", r#"{"model":"bge","input":["Where to?"]}"#);

@@ -6,6 +6,7 @@ use crate::client::{Client, ask};
 use crate::engine::Engine;
 use crate::fixtures::{
     CHAT, CHAT_ANSWER, DONE, EMBEDDINGS, EMBEDDINGS_ANSWER, HELLO, STOP, STREAM_CHAT, USAGE, WORLD,
+    of_too_many_parts,
 };
 use crate::gateway::{Gateway, Setup};
 use crate::http::{Message, answer, bare, json_answer, post, stream_answer};
@@ -230,11 +231,8 @@ fn an_upstream_is_healthy_while_it_answers_and_nothing_is_said_of_it_before() {
 #[test]
 fn where_input_and_output_are_known_from_is_told_and_that_nobody_knows() {
     let engine = Engine::start();
-    let gateway = Setup::before(&engine)
-        .upstream("dialect: openai")
-        .with("limits: {sse_line_bytes_max: 1024}")
-        .start();
-    let long = HELLO.replace("To the", &"a".repeat(2_000));
+    let gateway = Gateway::before(&engine);
+    let long = of_too_many_parts(HELLO);
     for events in [vec![HELLO, WORLD, STOP, USAGE, DONE], vec![&long, STOP, DONE]] {
         let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
         engine.answer_once(&stream_answer(&events));

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
-use taximeter_ledger::{Digester, Draft, Entry, Position, Reader, SegmentHeader};
+use taximeter_ledger::{Digester, EncodedEntry, Entry, Position, Reader, SegmentHeader};
 use tempfile::TempDir;
 
 use crate::engine::Engine;
@@ -330,7 +330,7 @@ fn begin_a_segment(folder: &Path) {
     let (mut bytes, mut payload) = (Vec::new(), Vec::new());
     SegmentHeader { before, follows, ..header }.encode(&mut bytes);
     let checkpoint = Entry::Checkpoint(Box::default());
-    Draft::new(&checkpoint, &mut payload).expect("an entry").seal(before, &mut bytes);
+    EncodedEntry::new(&checkpoint, &mut payload).expect("an entry").append(before, &mut bytes);
     fs::write(path, bytes).expect("write it");
 }
 
@@ -352,7 +352,9 @@ fn forge(folder: &Path) {
                 record.cost.as_mut().expect("a cost").amount *= Decimal::TEN;
                 is_forged = true;
             }
-            last = Draft::new(&entry, &mut payload).expect("an entry").seal(last, &mut forged);
+            last = EncodedEntry::new(&entry, &mut payload)
+                .expect("an entry")
+                .append(last, &mut forged);
         }
         fs::write(&segment, forged).expect("write it");
     }

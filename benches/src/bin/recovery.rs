@@ -20,8 +20,8 @@ use taximeter_benches::clock::monotonic_nanos;
 use taximeter_benches::month::{Asked, ask};
 use taximeter_benches::say;
 use taximeter_ledger::{
-    Change, Draft, Entry, Identity, Position, Progress, Record, RecordCost, RecordLine,
-    RecordUsage, RequestId, Reserve, SegmentHeader, Tally, TenantId, died,
+    Change, EncodedEntry, Entry, Identity, Position, Progress, Record, RecordCost, RecordLine,
+    RecordUsage, RequestId, Reserve, RunningTotals, SegmentHeader, TenantId, gateway_died_record,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -83,7 +83,7 @@ fn main() -> Result<()> {
 struct Journal {
     dir: TempDir,
     position: Position,
-    tally: Tally,
+    tally: RunningTotals,
     /// Of the segment that is being made.
     bytes: Vec<u8>,
     /// The entry before it.
@@ -106,7 +106,7 @@ impl Journal {
         Ok(Self {
             dir: tempfile::tempdir()?,
             position: Position::START,
-            tally: Tally::default(),
+            tally: RunningTotals::default(),
             bytes: Vec::new(),
             before: Position::START,
             at: "2026-11-01T00:00:00Z".parse()?,
@@ -153,7 +153,8 @@ impl Journal {
     }
 
     fn seal(&mut self, entry: &Entry) -> Result<()> {
-        self.position = Draft::new(entry, &mut Vec::new())?.seal(self.position, &mut self.bytes);
+        self.position =
+            EncodedEntry::new(entry, &mut Vec::new())?.append(self.position, &mut self.bytes);
         self.tally.add(self.position.seq, &Change::of(entry));
         Ok(())
     }
@@ -168,7 +169,7 @@ impl Journal {
             gateway,
             before: self.before,
             lost: 0,
-            marked: false,
+            has_sync_marks: false,
             follows: None,
             created: self.at,
         }
@@ -252,7 +253,7 @@ impl Journal {
 /// As a gateway writes it.
 fn record(reserve: &Reserve, at: Timestamp) -> Record {
     let usage = RecordUsage::counted(Some(812), Some(96), &[]);
-    let mut record = Record { usage, ..died(reserve, None, at, "bench/0") };
+    let mut record = Record { usage, ..gateway_died_record(reserve, None, at, "bench/0") };
     record.response_model.clone_from(&record.request_model);
     record.response_id = Some("chatcmpl-8f14e45fceea167a5a36dedd4bea2543".to_owned());
     record.status = Some(200);

@@ -18,14 +18,14 @@ fn environment(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
     }
 }
 
-fn emission(yaml: &str, variables: &[(&str, &str)]) -> (Emission, Vec<IgnoredVariable>) {
-    config(yaml, &|_| None).emission(&environment(variables))
+fn otel(yaml: &str, variables: &[(&str, &str)]) -> (OtelSettings, Vec<IgnoredVariable>) {
+    config(yaml, &|_| None).otel(&environment(variables))
 }
 
 fn metrics(yaml: &str, variables: &[(&str, &str)]) -> Option<MetricsExport> {
-    let (emission, ignored) = emission(yaml, variables);
+    let (otel, ignored) = otel(yaml, variables);
     assert_eq!(ignored, []);
-    emission.metrics
+    otel.metrics
 }
 
 fn place(export: &MetricsExport) -> (String, &str, OtlpProtocol) {
@@ -38,8 +38,8 @@ fn place(export: &MetricsExport) -> (String, &str, OtlpProtocol) {
 fn captured(yaml: &str, variables: &[(&str, &str)]) -> (Capture, bool, usize) {
     let env = environment(variables);
     let config = config(yaml, &env);
-    let (emission, ignored) = config.emission(&env);
-    (config.telemetry.content.capture, emission.events, ignored.len())
+    let (otel, ignored) = config.otel(&env);
+    (config.telemetry.content.capture, otel.events, ignored.len())
 }
 
 #[test]
@@ -88,15 +88,15 @@ fn the_environment_says_whether_calls_are_events() {
 #[test]
 fn a_variable_of_the_standard_that_changes_nothing_is_told_with_what_stands_in_its_place() {
     for (name, instead) in UNSUPPORTED {
-        let (_, ignored) = emission("", &[(name, "1")]);
+        let (_, ignored) = otel("", &[(name, "1")]);
         let why = Invalid::new("is not supported", *instead);
         assert_eq!(ignored, [IgnoredVariable { variable: (*name).to_owned(), why }]);
-        assert_eq!(emission("", &[(name, "")]).1, []);
+        assert_eq!(otel("", &[(name, "")]).1, []);
     }
     for (propagators, ignored) in [("tracecontext,baggage", 0), ("tracecontext", 0), ("b3", 1)] {
-        assert_eq!(emission("", &[("OTEL_PROPAGATORS", propagators)]).1.len(), ignored);
+        assert_eq!(otel("", &[("OTEL_PROPAGATORS", propagators)]).1.len(), ignored);
     }
-    assert_eq!(emission("", &[("OTEL_SDK_DISABLED", "yes")]).1.len(), 1);
+    assert_eq!(otel("", &[("OTEL_SDK_DISABLED", "yes")]).1.len(), 1);
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn a_key_of_the_file_wins_over_variables() {
         (AGGREGATION, "explicit_bucket_histogram"),
         ("OTEL_SEMCONV_STABILITY_OPT_IN", "http,gen_ai_latest_experimental"),
     ];
-    assert_eq!(emission(yaml, &others), emission(yaml, &[]));
-    let export = emission(yaml, &[]).0.metrics.unwrap();
+    assert_eq!(otel(yaml, &others), otel(yaml, &[]));
+    let export = otel(yaml, &[]).0.metrics.unwrap();
     assert_eq!(export.exporter.ca, Some(PathBuf::from("/etc/ca.pem")));
     let (cert, key) = ("/etc/own.pem".into(), "/etc/own.key".into());
     assert_eq!(export.exporter.client, Some(ClientCertificate { cert, key }));
@@ -215,8 +215,7 @@ fn a_key_of_the_file_wins_over_variables() {
 
 #[test]
 fn the_generation_is_the_file_s_or_what_is_opted_in() {
-    let genai =
-        |yaml, opted: &str| emission(yaml, &[("OTEL_SEMCONV_STABILITY_OPT_IN", opted)]).0.genai;
+    let genai = |yaml, opted: &str| otel(yaml, &[("OTEL_SEMCONV_STABILITY_OPT_IN", opted)]).0.genai;
     assert_eq!(genai("", ""), GenAi::V1_41);
     assert_eq!(genai("", "http/dup, gen_ai_latest_experimental"), GenAi::Latest);
     assert_eq!(genai("telemetry: {genai: both}", "gen_ai_latest_experimental"), GenAi::Both);
@@ -228,15 +227,15 @@ fn the_resource_is_the_file_s_over_the_environment_s() {
         ("OTEL_RESOURCE_ATTRIBUTES", "service.name=a,k8s.pod.name=p%2C1,team=x"),
         ("OTEL_SERVICE_NAME", "gate"),
     ];
-    let resource = emission("resource: {team: search}", &variables).0.resource;
+    let resource = otel("resource: {team: search}", &variables).0.resource;
     let told: Vec<_> = resource.iter().map(|(k, v)| format!("{k}={v}")).collect();
     assert_eq!(told, ["k8s.pod.name=p,1", "service.name=gate", "team=search"]);
-    assert_eq!(emission("", &[]).0.resource["service.name"], "taximeter");
+    assert_eq!(otel("", &[]).0.resource["service.name"], "taximeter");
 }
 
 #[test]
 fn what_does_not_do_is_left_out_and_told_without_a_secret() {
-    let (told, ignored) = emission(
+    let (told, ignored) = otel(
         "telemetry: {otlp: {endpoint: 'http://c:4318'}}",
         &[
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317"),
@@ -253,15 +252,15 @@ fn what_does_not_do_is_left_out_and_told_without_a_secret() {
             ("OTEL_EXPORTER_OTLP_CLIENT_KEY", "/alone.key"),
         ],
     );
-    assert_eq!(told, emission("telemetry: {otlp: {endpoint: 'http://c:4318'}}", &[]).0);
+    assert_eq!(told, otel("telemetry: {otlp: {endpoint: 'http://c:4318'}}", &[]).0);
     assert_eq!(ignored.len(), 12, "{ignored:#?}");
     assert!(!format!("{ignored:?}").contains("hunter2"));
 }
 
 fn traces(yaml: &str, variables: &[(&str, &str)]) -> Option<TracesExport> {
-    let (emission, ignored) = emission(yaml, variables);
+    let (otel, ignored) = otel(yaml, variables);
     assert_eq!(ignored, []);
-    emission.traces
+    otel.traces
 }
 
 #[test]
@@ -302,16 +301,16 @@ fn the_sampler_is_the_file_s_or_the_environment_s() {
     let file = "telemetry: {otlp: {endpoint: 'http://c:4318'}, traces: {ratio: 0.25}}";
     let read = sampling(file, &[("OTEL_TRACES_SAMPLER", "always_off")]);
     assert_eq!((read.ratio, read.heeds_parent), (Ratio::parse("0.25").unwrap(), false));
-    let (_, ignored) = emission("", &[all, ("OTEL_TRACES_SAMPLER", "jaeger_remote")]);
+    let (_, ignored) = otel("", &[all, ("OTEL_TRACES_SAMPLER", "jaeger_remote")]);
     assert_eq!(ignored.len(), 1);
-    let (_, ignored) = emission("", &[all, ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")]);
+    let (_, ignored) = otel("", &[all, ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")]);
     assert_eq!(ignored.len(), 1, "it is told once");
 }
 
 fn logs(yaml: &str, variables: &[(&str, &str)]) -> Option<LogsExport> {
-    let (emission, ignored) = emission(yaml, variables);
+    let (otel, ignored) = otel(yaml, variables);
     assert_eq!(ignored, []);
-    emission.logs
+    otel.logs
 }
 
 #[test]

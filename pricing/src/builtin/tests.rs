@@ -1,7 +1,7 @@
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
-use crate::{Card, LongContext, MeterName, PriceBook, Query, Row, ServiceTier, Threshold};
+use crate::{LongContext, MeterName, PriceBook, Query, RateCard, Row, ServiceTier, Threshold};
 
 /// One line a model, in USD per 1,000,000 tokens, as the providers' lists were read on 2026-11-20:
 /// `provider/model input/read/write/long write/output batch flex priority long contexts`. `-` is
@@ -53,7 +53,7 @@ fn shown(rate: Option<Decimal>) -> String {
     rate.map_or("-".to_owned(), |rate| (rate * Decimal::from(1_000_000)).normalize().to_string())
 }
 
-fn tier_shown(card: &Card, tier: ServiceTier) -> String {
+fn tier_shown(card: &RateCard, tier: ServiceTier) -> String {
     match card.tiers.rates(tier) {
         Some(rates) => {
             let [input, output] = [MeterName::Input, MeterName::Output].map(|m| rates.rate(m));

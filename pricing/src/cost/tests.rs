@@ -317,7 +317,9 @@ fn any_query() -> impl Strategy<Value = (String, String, Option<&'static str>)> 
     let rows: Vec<_> = builtin()
         .rows()
         .filter(|row| row.card.rates.rate(MeterName::Output).is_some())
-        .filter(|row| row.card.rates.iter().all(|(meter, _)| meter.kind() != Kind::InPlaceOfTokens))
+        .filter(|row| {
+            row.card.rates.iter().all(|(meter, _)| meter.kind() != MeterKind::InPlaceOfTokens)
+        })
         .map(|row| (row.provider.clone().unwrap(), row.model.clone()))
         .collect();
     let tiers =

@@ -4,7 +4,10 @@ use super::*;
 fn every_mistake_is_named_with_its_place_and_what_is_expected() {
     for (text, message) in [
         ("", "1:1: unexpected end of file"),
-        ("currency: EURO\nmodels: []\n", "1:11: \"EURO\" is no currency; expected a code of ISO"),
+        (
+            "currency: EURO\nmodels: []\n",
+            "1:11: \"EURO\" is not a currency; expected a code of ISO",
+        ),
         ("models: []\nversion: 2026-13-20\n", "2:10: failed to parse two digit integer as month"),
         ("modells: []\n", "1:1: unknown field `modells`"),
         (&row("colour: red"), "4:3: unknown field `colour`, expected one of model, provider"),

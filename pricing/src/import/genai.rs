@@ -1,4 +1,5 @@
-//! genai-prices' `data.json` and `data_slim.json`: a list of providers, each with its models.
+//! Reads `data.json` and `data_slim.json` of genai-prices: a list of providers, each with its
+//! models.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +7,20 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use taximeter_json::Value;
 
+use super::importer::{Importer, row};
 use super::json::{Members, amount};
-use super::taker::{Taker, row};
 use crate::meter::MeterName;
 use crate::off_peak::{Day, Hours, OffPeak, Window};
 use crate::rates::Rates;
-use crate::row::{Card, LongContext, Row, Threshold};
+use crate::row::{LongContext, RateCard, Row, Threshold};
 
 const NO_PRICE: &str = "has no prices";
-const NOT_TOLD: &str = "is told apart by no answer";
-const PATTERN: &str = "names by pattern are not taken: a price is found by its exact name";
-const CONDITION: &str = "holds under a condition that is not known to us";
+const NOT_TOLD: &str = "no answer reports it separately";
+const PATTERN: &str = "patterns of names are not imported: a price is found by its exact name";
+const CONDITION: &str = "holds under an unknown condition";
 
-/// Takes every model; false when it is another file.
-pub(super) fn read(root: Value<'_>, taker: &mut Taker<'_>) -> bool {
+/// Reads every model. Returns false if this is another kind of file.
+pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
     let Some(providers) = root.elements() else { return false };
     let providers: Vec<_> = providers.into_iter().map(Members::of).collect();
     let is_one = |members: &Option<Members<'_>>| {
@@ -31,14 +32,14 @@ pub(super) fn read(root: Value<'_>, taker: &mut Taker<'_>) -> bool {
     for members in providers.into_iter().flatten() {
         let id = members.text("id").unwrap_or_default().into_owned();
         for value in members.get("models").and_then(Value::elements).unwrap_or_default() {
-            taker.models += 1;
-            model(value, provider(&id), taker);
+            importer.models += 1;
+            model(value, provider(&id), importer);
         }
     }
     true
 }
 
-/// `gen_ai.provider.name` of a provider of theirs.
+/// `gen_ai.provider.name` of a provider in genai-prices.
 pub(super) fn provider(id: &str) -> &str {
     match id {
         "aws" => "aws.bedrock",
@@ -54,17 +55,17 @@ pub(super) fn provider(id: &str) -> &str {
     }
 }
 
-fn model(value: Value<'_>, provider: &str, taker: &mut Taker<'_>) {
+fn model(value: Value<'_>, provider: &str, importer: &mut Importer<'_>) {
     let members = Members::of(value);
     let Some((members, id)) = members.and_then(|members| {
         let id = members.text("id")?.into_owned();
         Some((members, id))
     }) else {
-        return taker.mistake(value, provider, "models", "expected a model with an `id`");
+        return importer.mistake(value, provider, "models", "expected a model with an `id`");
     };
     let called = format!("{provider}/{id}");
     let Some(prices) = members.get("prices") else {
-        return taker.leave_out(value, &called, None, NO_PRICE);
+        return importer.leave_out(value, &called, None, NO_PRICE);
     };
     let mut base = row(provider, &id);
     if let Some(matches) = members.get("match") {
@@ -74,21 +75,21 @@ fn model(value: Value<'_>, provider: &str, taker: &mut Taker<'_>) {
         base.aliases.sort_unstable();
         base.aliases.dedup();
         if has_patterns {
-            taker.leave_out(matches, &called, Some("match"), PATTERN);
+            importer.leave_out(matches, &called, Some("match"), PATTERN);
         }
     }
     let rows = match prices.elements() {
-        Some(conditional) => dated(&base, &conditional, &called, taker),
-        None => vec![priced(base, prices, &called, taker)],
+        Some(conditional) => dated(&base, &conditional, &called, importer),
+        None => vec![priced(base, prices, &called, importer)],
     };
     let rows: Vec<Row> = rows.into_iter().filter(|row| !row.card.rates.is_empty()).collect();
     if rows.is_empty() {
-        taker.leave_out(value, &called, None, NO_PRICE);
+        importer.leave_out(value, &called, None, NO_PRICE);
     }
-    taker.take(value, &called, rows);
+    importer.take(value, &called, rows);
 }
 
-/// The names of a model: what its expression says is equal.
+/// The exact names in the `match` expression of a model.
 fn names(expression: Value<'_>, names_of: &mut Vec<String>, has_patterns: &mut bool) {
     let Some(clauses) = Members::of(expression) else { return };
     for (clause, value) in clauses.each() {
@@ -104,8 +105,9 @@ fn names(expression: Value<'_>, names_of: &mut Vec<String>, has_patterns: &mut b
     }
 }
 
-/// One row a start date, and the hours of the day within it: the last that holds counts.
-fn dated(base: &Row, list: &[Value<'_>], called: &str, taker: &mut Taker<'_>) -> Vec<Row> {
+/// One row for each start date, with the hours of the day within it. Of several that hold, the last
+/// one counts.
+fn dated(base: &Row, list: &[Value<'_>], called: &str, importer: &mut Importer<'_>) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for value in list.iter().copied() {
         let members = Members::of(value);
@@ -113,7 +115,7 @@ fn dated(base: &Row, list: &[Value<'_>], called: &str, taker: &mut Taker<'_>) ->
             let prices = members.get("prices")?;
             Some((members, prices))
         }) else {
-            taker.mistake(value, called, "prices", "expected {constraint, prices}");
+            importer.mistake(value, called, "prices", "expected {constraint, prices}");
             continue;
         };
         let constraint = members.get("constraint").and_then(Members::of);
@@ -122,25 +124,25 @@ fn dated(base: &Row, list: &[Value<'_>], called: &str, taker: &mut Taker<'_>) ->
             .as_ref()
             .and_then(|members| Some((members.text("start_time")?, members.text("end_time")?)));
         match (constraint.is_some(), start, hours) {
-            (false, ..) => rows.push(priced(base.clone(), prices, called, taker)),
+            (false, ..) => rows.push(priced(base.clone(), prices, called, importer)),
             (true, Some(start), None) => match start.parse::<Date>() {
                 Ok(from) => {
                     let base = Row { from: Some(from), ..base.clone() };
-                    rows.push(priced(base, prices, called, taker));
+                    rows.push(priced(base, prices, called, importer));
                 }
-                Err(_) => taker.mistake(value, called, "start_date", "expected YYYY-MM-DD"),
+                Err(_) => importer.mistake(value, called, "start_date", "expected YYYY-MM-DD"),
             },
             (true, None, Some((from, until))) => {
-                let rates = priced(base.clone(), prices, called, taker).card.rates;
+                let rates = priced(base.clone(), prices, called, importer).card.rates;
                 match (hours_of(&from, &until), rows.last_mut()) {
                     (Some(hours), Some(row)) if row.off_peak.is_none() => {
                         let windows = vec![Window { days: Day::ALL.to_vec(), hours }];
                         row.off_peak = Some(OffPeak { rates, windows });
                     }
-                    _ => taker.leave_out(value, called, Some("constraint"), CONDITION),
+                    _ => importer.leave_out(value, called, Some("constraint"), CONDITION),
                 }
             }
-            _ => taker.leave_out(value, called, Some("constraint"), CONDITION),
+            _ => importer.leave_out(value, called, Some("constraint"), CONDITION),
         }
     }
     rows
@@ -164,29 +166,29 @@ fn hours_of(from: &str, until: &str) -> Option<Vec<Hours>> {
 }
 
 /// `row` with one set of prices.
-fn priced(mut row: Row, prices: Value<'_>, called: &str, taker: &mut Taker<'_>) -> Row {
+fn priced(mut row: Row, prices: Value<'_>, called: &str, importer: &mut Importer<'_>) -> Row {
     let Some(members) = Members::of(prices) else {
-        taker.mistake(prices, called, "prices", "expected an object of prices");
+        importer.mistake(prices, called, "prices", "expected an object of prices");
         return row;
     };
     let mut standard = Vec::new();
     let mut long: BTreeMap<u64, Vec<(MeterName, Decimal)>> = BTreeMap::new();
     for (field, value) in members.each() {
         let Some((meter, for_how_many)) = meter(field) else {
-            taker.leave_out(value, called, Some(field), NOT_TOLD);
+            importer.leave_out(value, called, Some(field), NOT_TOLD);
             continue;
         };
-        let rate = |value: Value<'_>, taker: &mut Taker<'_>| {
-            let mut price = taker.amount(value, called, field)?;
+        let rate = |value: Value<'_>, importer: &mut Importer<'_>| {
+            let mut price = importer.amount(value, called, field)?;
             let scale = price.scale().checked_add(for_how_many)?;
             price.set_scale(scale).ok()?;
             Some(price.normalize())
         };
         let Some(tiered) = Members::of(value) else {
-            standard.extend(rate(value, taker).map(|rate| (meter, rate)));
+            standard.extend(rate(value, importer).map(|rate| (meter, rate)));
             continue;
         };
-        let base = tiered.get("base").and_then(|base| rate(base, taker));
+        let base = tiered.get("base").and_then(|base| rate(base, importer));
         standard.extend(base.map(|rate| (meter, rate)));
         for tier in tiered.get("tiers").and_then(Value::elements).unwrap_or_default() {
             let members = Members::of(tier);
@@ -194,9 +196,9 @@ fn priced(mut row: Row, prices: Value<'_>, called: &str, taker: &mut Taker<'_>) 
                 .as_ref()
                 .and_then(|members| u64::try_from(amount(members.get("start")?)?).ok());
             let price = members.as_ref().and_then(|members| members.get("price"));
-            match (start, price.and_then(|price| rate(price, taker))) {
+            match (start, price.and_then(|price| rate(price, importer))) {
                 (Some(start), Some(rate)) => long.entry(start).or_default().push((meter, rate)),
-                _ => taker.mistake(tier, called, field, "expected {start, price}"),
+                _ => importer.mistake(tier, called, field, "expected {start, price}"),
             }
         }
     }
@@ -207,13 +209,13 @@ fn priced(mut row: Row, prices: Value<'_>, called: &str, taker: &mut Taker<'_>) 
         .into_iter()
         .map(|(start, rates)| LongContext {
             threshold: Threshold::Over(start),
-            card: Card { rates: rates.into_iter().collect::<Rates>(), ..Card::default() },
+            card: RateCard { rates: rates.into_iter().collect::<Rates>(), ..RateCard::default() },
         })
         .collect();
     row
 }
 
-/// What a field prices, and for how many, as a power of ten.
+/// The meter of a price field. The price is for this number of units, as a power of ten.
 fn meter(field: &str) -> Option<(MeterName, u32)> {
     const MILLION: u32 = 6;
     const THOUSAND: u32 = 3;

@@ -1,11 +1,11 @@
-//! JSON as it is written: numbers by their digits, and every value with its line.
+//! JSON values by their text: numbers by their digits, and every value with its line.
 
 use std::borrow::Cow;
 
 use rust_decimal::Decimal;
 use taximeter_json::Value;
 
-/// The members of an object, in their order.
+/// The members of an object, in order.
 #[derive(Debug, Default)]
 pub(super) struct Members<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
@@ -31,9 +31,9 @@ impl<'a> Members<'a> {
     }
 }
 
-/// An amount of money: a number of JSON by its digits, never through a float.
+/// An amount of money: a JSON number by its digits, never as a float.
 ///
-/// `None` when it is none, is below zero, or has more digits than a decimal holds.
+/// `None` if it is not a number, is below zero, or has more digits than a decimal holds.
 pub(super) fn amount(value: Value<'_>) -> Option<Decimal> {
     let text = value.as_str();
     let is_number = text.starts_with(|first: char| first.is_ascii_digit());
@@ -43,7 +43,7 @@ pub(super) fn amount(value: Value<'_>) -> Option<Decimal> {
         None => (text, 0),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    // Zeros at the end say nothing, and would take room.
+    // Zeros at the end take up room and mean nothing.
     let fraction = fraction.trim_end_matches('0');
     let mut mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
     let mut scale = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
@@ -60,7 +60,7 @@ pub(super) fn amount(value: Value<'_>) -> Option<Decimal> {
     Decimal::try_from_i128_with_scale(mantissa, scale.try_into().ok()?).ok()
 }
 
-/// Where the lines of a text begin.
+/// Finds the line of a value in a text.
 pub(super) struct Lines<'a> {
     text: &'a str,
     ends: Vec<usize>,
@@ -71,9 +71,9 @@ impl<'a> Lines<'a> {
         Self { text, ends: text.match_indices('\n').map(|(at, _)| at).collect() }
     }
 
-    /// The line, from 1, that a value of this text begins in.
+    /// The line in which a value of this text begins, from 1.
     pub(super) fn line(&self, value: Value<'_>) -> usize {
-        // A value is borrowed from the text, so its address tells its place.
+        // The value is a slice of the text, so its address gives its position.
         let at = value.as_str().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
         self.ends.partition_point(|end| *end < at).saturating_add(1)
     }

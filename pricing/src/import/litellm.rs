@@ -1,4 +1,4 @@
-//! LiteLLM's `model_prices_and_context_window.json`: an object of models, each a flat object.
+//! Reads LiteLLM's `model_prices_and_context_window.json`: an object of models, each a flat object.
 
 mod field;
 mod hours;
@@ -8,73 +8,78 @@ use std::collections::BTreeMap;
 use rust_decimal::Decimal;
 use taximeter_json::Value;
 
+use super::importer::{Importer, row};
 use super::json::{Members, amount};
-use super::taker::{Taker, row};
-use crate::meter::{Kind, MeterName};
-use crate::row::{Card, Effect, LongContext, Row, ServiceTier, Threshold, Tiers};
+use crate::meter::{MeterKind, MeterName};
+use crate::row::{Effect, LongContext, RateCard, Row, ServiceTier, Threshold, Tiers};
 use crate::usage::Condition;
-use field::{Mode, Place};
+use field::{FieldMeaning, Mode};
 
-/// Keys that are no models.
-const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
+/// Keys that are not models.
+const NOT_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 
 const NO_PROVIDER: &str = "names no provider";
 const NO_PRICE: &str = "has no prices";
-const SIZED: &str = "its name holds a size, and no answer is called so";
-const BY_RESULTS: &str = "goes by the number of results, which no answer tells";
-const NOT_KNOWN: &str = "is not known to us";
-const TAKEN: &str = "another field says the same, and was taken";
+const SIZED: &str = "its name contains a size, and no answer has such a name";
+const BY_RESULTS: &str = "depends on the number of results, which no answer reports";
+const NOT_KNOWN: &str = "is an unknown field";
+const DUPLICATE: &str = "another field has the same price, and was imported";
 
-/// Takes every model; false when it is another file.
-pub(super) fn read(root: Value<'_>, taker: &mut Taker<'_>) -> bool {
+/// Reads every model. Returns false if this is another kind of file.
+pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
     let Some(root) = Members::of(root) else { return false };
     let provider = |model: Value<'_>| Members::of(model)?.text("litellm_provider").map(drop);
     if !root.is_empty() && !root.each().any(|(_, model)| provider(model).is_some()) {
         return false;
     }
     let mut models = Vec::new();
-    for (key, value) in root.each().filter(|(key, _)| !NO_MODELS.contains(key)) {
-        taker.models += 1;
+    for (key, value) in root.each().filter(|(key, _)| !NOT_MODELS.contains(key)) {
+        importer.models += 1;
         let Some(members) = Members::of(value) else {
-            taker.mistake(value, key, "", "expected an object of prices");
+            importer.mistake(value, key, "", "expected an object of prices");
             continue;
         };
-        let slug = members.text("litellm_provider").unwrap_or_default().into_owned();
-        let name = name(key, &slug);
-        models.push((key, value, members, slug, name));
+        let provider_name = members.text("litellm_provider").unwrap_or_default().into_owned();
+        let name = name(key, &provider_name);
+        models.push((key, value, members, provider_name, name));
     }
-    // A key with the provider before it is surely that provider's.
+    // A key that begins with its provider surely belongs to that provider.
     models.sort_by_key(|(key, .., name)| key.len() == name.len());
-    for (key, value, members, slug, name) in models {
-        let never_found = [(slug.is_empty(), NO_PROVIDER), (name.contains("-x-"), SIZED)];
+    for (key, value, members, provider_name, name) in models {
+        let never_found = [(provider_name.is_empty(), NO_PROVIDER), (name.contains("-x-"), SIZED)];
         if let Some((_, why)) = never_found.into_iter().find(|(is_so, _)| *is_so) {
-            taker.leave_out(value, key, None, why);
+            importer.leave_out(value, key, None, why);
             continue;
         }
-        let reading = Model { key, members: &members, mode: Mode::of(&members), slug: &slug };
-        if let Some(row) = reading.row(name, taker) {
-            taker.take(value, key, vec![row]);
+        let reading = Model {
+            key,
+            members: &members,
+            mode: Mode::of(&members),
+            provider_name: &provider_name,
+        };
+        if let Some(row) = reading.row(name, importer) {
+            importer.take(value, key, vec![row]);
         } else {
-            taker.leave_out(value, key, None, NO_PRICE);
+            importer.leave_out(value, key, None, NO_PRICE);
         }
     }
     true
 }
 
-/// The key without the provider before it.
-pub(super) fn name<'a>(key: &'a str, slug: &str) -> &'a str {
-    let family = slug.split(['-', '_']).next().unwrap_or(slug);
-    let dashless = slug.split('-').next().unwrap_or(slug);
-    [slug, dashless, family]
+/// The key without its provider.
+pub(super) fn name<'a>(key: &'a str, provider_name: &str) -> &'a str {
+    let family = provider_name.split(['-', '_']).next().unwrap_or(provider_name);
+    let dashless = provider_name.split('-').next().unwrap_or(provider_name);
+    [provider_name, dashless, family]
         .into_iter()
         .find_map(|before| key.strip_prefix(before)?.strip_prefix('/'))
         .filter(|name| !name.is_empty())
         .unwrap_or(key)
 }
 
-/// `gen_ai.provider.name` of a provider of theirs.
-pub(super) fn provider(slug: &str) -> &str {
-    match slug {
+/// `gen_ai.provider.name` of a provider in LiteLLM.
+pub(super) fn provider(provider_name: &str) -> &str {
+    match provider_name {
         "gemini" => "gcp.gemini",
         "azure" | "azure_text" => "azure.ai.openai",
         "azure_ai" => "azure.ai.inference",
@@ -84,65 +89,65 @@ pub(super) fn provider(slug: &str) -> &str {
         "moonshot" => "moonshot_ai",
         "watsonx" => "ibm.watsonx.ai",
         "text-completion-openai" => "openai",
-        _ if slug.starts_with("vertex_ai") => "gcp.vertex_ai",
-        _ if slug.starts_with("bedrock") => "aws.bedrock",
-        _ => slug,
+        _ if provider_name.starts_with("vertex_ai") => "gcp.vertex_ai",
+        _ if provider_name.starts_with("bedrock") => "aws.bedrock",
+        _ => provider_name,
     }
 }
 
-/// One model while it is read.
+/// One model of the file.
 struct Model<'a> {
     key: &'a str,
     members: &'a Members<'a>,
     mode: Mode,
-    slug: &'a str,
+    provider_name: &'a str,
 }
 
-/// Rates by tier while they are read; the standard ones go by `None`.
+/// The rates of a model by tier. `None` is the standard tier.
 #[derive(Default)]
-struct Draft(Vec<(Option<ServiceTier>, MeterName, Decimal)>);
+struct RatesByTier(Vec<(Option<ServiceTier>, MeterName, Decimal)>);
 
 impl Model<'_> {
-    /// Its row; `None` when it has no prices at all.
-    fn row(&self, name: &str, taker: &mut Taker<'_>) -> Option<Row> {
-        let mut row = row(provider(self.slug), name);
-        let mut standard = Draft::default();
-        let mut long: BTreeMap<u64, Draft> = BTreeMap::new();
+    /// The row of the model. `None` if it has no prices.
+    fn row(&self, name: &str, importer: &mut Importer<'_>) -> Option<Row> {
+        let mut row = row(provider(self.provider_name), name);
+        let mut standard = RatesByTier::default();
+        let mut long: BTreeMap<u64, RatesByTier> = BTreeMap::new();
         for (field, value) in self.members.each() {
             match field {
                 "search_context_cost_per_query" => {
-                    self.search(value, &mut standard, &mut row, taker);
+                    self.search(value, &mut standard, &mut row, importer);
                 }
-                "provider_specific_entry" => self.factors(value, &mut row, taker),
-                "off_peak_pricing" => row.off_peak = self.off_peak(value, taker),
-                "tiered_pricing" => self.steps(value, &mut standard, &mut long, &mut row, taker),
+                "provider_specific_entry" => self.factors(value, &mut row, importer),
+                "off_peak_pricing" => row.off_peak = self.off_peak(value, importer),
+                "tiered_pricing" => self.steps(value, &mut standard, &mut long, &mut row, importer),
                 "regional_processing_uplift_multiplier_eu" => {
-                    self.factor(value, field, (Condition::Region, "eu"), &mut row, taker);
+                    self.factor(value, field, (Condition::Region, "eu"), &mut row, importer);
                 }
                 "regional_processing_uplift_multiplier_us" => {
-                    self.factor(value, field, (Condition::Region, "us"), &mut row, taker);
+                    self.factor(value, field, (Condition::Region, "us"), &mut row, importer);
                 }
-                _ => match field::place(field, self.mode, self.members) {
+                _ => match field::meaning(field, self.mode, self.members) {
                     Ok(None) => {}
-                    Ok(Some(Place { meter, above, tier })) => {
-                        let Some(rate) = taker.amount(value, self.key, field) else { continue };
+                    Ok(Some(FieldMeaning { meter, above, tier })) => {
+                        let Some(rate) = importer.amount(value, self.key, field) else { continue };
                         let is_of_thousand = field == field::PER_THOUSAND_FILE_SEARCHES;
                         let rate = if is_of_thousand { rate / Decimal::ONE_THOUSAND } else { rate };
-                        let draft = match above {
+                        let rates = match above {
                             None => &mut standard,
                             Some(tokens) => long.entry(tokens).or_default(),
                         };
-                        if !draft.put(tier, meter, rate) {
-                            taker.leave_out(value, self.key, Some(field), TAKEN);
+                        if !rates.put(tier, meter, rate) {
+                            importer.leave_out(value, self.key, Some(field), DUPLICATE);
                         }
                     }
-                    Err(why) => taker.leave_out(value, self.key, Some(field), why),
+                    Err(why) => importer.leave_out(value, self.key, Some(field), why),
                 },
             }
         }
         self.tidy(&mut standard);
-        // Pictures at the price of input are input, in a long context too.
-        let has_own = |meter| long.values().any(|draft| draft.has(|what| what == meter));
+        // Images at the price of input count as input, in a long context too.
+        let has_own = |meter| long.values().any(|rates| rates.has(|what| what == meter));
         if !has_own(MeterName::InputImage) {
             standard.fold(MeterName::InputImage, MeterName::Input);
         }
@@ -155,44 +160,56 @@ impl Model<'_> {
         if row.long_context.is_empty() {
             row.long_context = long
                 .into_iter()
-                .map(|(tokens, draft)| LongContext {
-                    threshold: match self.slug {
+                .map(|(tokens, rates)| LongContext {
+                    threshold: match self.provider_name {
                         "xai" => Threshold::AtLeast(tokens),
                         _ => Threshold::Over(tokens),
                     },
-                    card: draft.card(),
+                    card: rates.card(),
                 })
                 .collect();
         }
         Some(row)
     }
 
-    /// Drops rates that say nothing of their own, or something that would be wrong here.
-    fn tidy(&self, draft: &mut Draft) {
-        // Reasoning at the price of output is output, in every tier.
-        if draft.standard(MeterName::Reasoning) == draft.standard(MeterName::Output) {
-            draft.0.retain(|(_, meter, _)| *meter != MeterName::Reasoning);
+    /// Drops rates that equal another rate or would be wrong in our format.
+    fn tidy(&self, rates: &mut RatesByTier) {
+        // Reasoning at the price of output counts as output, in every tier.
+        if rates.standard(MeterName::Reasoning) == rates.standard(MeterName::Output) {
+            rates.0.retain(|(_, meter, _)| *meter != MeterName::Reasoning);
         }
         if self.mode.is_input_only() {
-            draft.0.retain(|(_, meter, rate)| !meter.is_output() || !rate.is_zero());
+            rates.0.retain(|(_, meter, rate)| !meter.is_output() || !rate.is_zero());
         }
-        // Tokens are at zero where something else is charged in their place.
+        // LiteLLM sets the rates of tokens to zero if something else is charged instead.
         let is_free =
-            draft.0.iter().all(|(_, meter, rate)| !meter.counts_tokens() || rate.is_zero());
-        if is_free && draft.has(|meter| meter.kind() == Kind::InPlaceOfTokens) {
-            draft.0.retain(|(_, meter, _)| !meter.counts_tokens());
+            rates.0.iter().all(|(_, meter, rate)| !meter.counts_tokens() || rate.is_zero());
+        if is_free && rates.has(|meter| meter.kind() == MeterKind::InPlaceOfTokens) {
+            rates.0.retain(|(_, meter, _)| !meter.counts_tokens());
         }
     }
 
-    /// Web searches: by the call, by the query, or by the request, by how much they read.
-    fn search(&self, value: Value<'_>, draft: &mut Draft, row: &mut Row, taker: &mut Taker<'_>) {
+    /// Web searches are charged by the call, by the query, or by the request with the amount of
+    /// text that they read.
+    fn search(
+        &self,
+        value: Value<'_>,
+        rates: &mut RatesByTier,
+        row: &mut Row,
+        importer: &mut Importer<'_>,
+    ) {
         const FIELD: &str = "search_context_cost_per_query";
         let Some(sizes) = Members::of(value) else {
-            return taker.mistake(value, self.key, FIELD, "expected an object of prices by size");
+            return importer.mistake(
+                value,
+                self.key,
+                FIELD,
+                "expected an object of prices by size",
+            );
         };
         let mut price = |size: &str| {
             let value = sizes.get(&format!("search_context_size_{size}"))?;
-            taker.amount(value, self.key, FIELD)
+            importer.amount(value, self.key, FIELD)
         };
         let (low, medium, high) = (price("low"), price("medium"), price("high"));
         let Some(usual) = medium.or(low).or(high) else { return };
@@ -200,16 +217,16 @@ impl Model<'_> {
         let differs = by_size.iter().any(|(_, price)| price.is_some_and(|price| price != usual));
         let by_query =
             self.members.text("web_search_billing_unit").is_some_and(|w| w == "per_query");
-        let meter = match self.slug {
+        let meter = match self.provider_name {
             "perplexity" if differs => MeterName::Requests,
             "perplexity" => MeterName::SearchQueries,
             _ if by_query => MeterName::SearchQueries,
             _ => MeterName::WebSearchRequests,
         };
-        draft.put(None, meter, usual);
+        rates.put(None, meter, usual);
         if meter == MeterName::Requests {
-            // They are in the price of the request.
-            draft.put(None, MeterName::SearchQueries, Decimal::ZERO);
+            // The price of the request includes them.
+            rates.put(None, MeterName::SearchQueries, Decimal::ZERO);
         }
         for (size, price) in by_size {
             if let Some(price) = price.filter(|price| *price != usual) {
@@ -220,13 +237,13 @@ impl Model<'_> {
         }
     }
 
-    /// Anthropic's factors. What else is in there is no price.
-    fn factors(&self, value: Value<'_>, row: &mut Row, taker: &mut Taker<'_>) {
+    /// Anthropic's factors. The other members are not prices.
+    fn factors(&self, value: Value<'_>, row: &mut Row, importer: &mut Importer<'_>) {
         let Some(members) = Members::of(value) else { return };
         for (word, condition) in [("us", Condition::InferenceGeo), ("fast", Condition::Speed)] {
             if let Some(value) = members.get(word) {
                 let field = format!("provider_specific_entry.{word}");
-                self.factor(value, &field, (condition, word), row, taker);
+                self.factor(value, &field, (condition, word), row, importer);
             }
         }
     }
@@ -237,62 +254,62 @@ impl Model<'_> {
         field: &str,
         (condition, word): (Condition, &str),
         row: &mut Row,
-        taker: &mut Taker<'_>,
+        importer: &mut Importer<'_>,
     ) {
         match amount(value).filter(|factor| !factor.is_zero()) {
             Some(times) => {
                 let effect = Effect { times: Some(times), ..Effect::default() };
                 row.when.entry(condition).or_default().insert(word.to_owned(), effect);
             }
-            None => taker.mistake(value, self.key, field, "expected a factor above 0"),
+            None => importer.mistake(value, self.key, field, "expected a factor above 0"),
         }
     }
 
-    /// `tiered_pricing`: each step for the whole request, from its number of input tokens on.
+    /// `tiered_pricing`: each step is for the whole request, from a number of input tokens on.
     fn steps(
         &self,
         value: Value<'_>,
-        standard: &mut Draft,
-        long: &mut BTreeMap<u64, Draft>,
+        standard: &mut RatesByTier,
+        long: &mut BTreeMap<u64, RatesByTier>,
         row: &mut Row,
-        taker: &mut Taker<'_>,
+        importer: &mut Importer<'_>,
     ) {
         const FIELD: &str = "tiered_pricing";
         let wrong = "expected a list of {range: [from, to), prices}";
         let Some(steps) = value.elements() else {
-            return taker.mistake(value, self.key, FIELD, wrong);
+            return importer.mistake(value, self.key, FIELD, wrong);
         };
         for step in steps {
             let Some(members) = Members::of(step) else {
-                return taker.mistake(step, self.key, FIELD, wrong);
+                return importer.mistake(step, self.key, FIELD, wrong);
             };
             if members.get("max_results_range").is_some() {
-                return taker.leave_out(step, self.key, Some(FIELD), BY_RESULTS);
+                return importer.leave_out(step, self.key, Some(FIELD), BY_RESULTS);
             }
             let from = members
                 .get("range")
                 .and_then(Value::elements)
                 .and_then(|range| u64::try_from(amount(*range.first()?)?.normalize()).ok());
-            let Some(from) = from else { return taker.mistake(step, self.key, FIELD, wrong) };
-            let draft = match from {
+            let Some(from) = from else { return importer.mistake(step, self.key, FIELD, wrong) };
+            let rates = match from {
                 0 => &mut *standard,
                 from => long.entry(from).or_default(),
             };
             for (field, value) in members.each().filter(|(field, _)| *field != "range") {
-                match field::place(field, self.mode, self.members) {
-                    Ok(Some(Place { meter, above: None, tier: None })) => {
-                        let rate = taker.amount(value, self.key, field);
-                        rate.map(|rate| draft.put(None, meter, rate));
+                match field::meaning(field, self.mode, self.members) {
+                    Ok(Some(FieldMeaning { meter, above: None, tier: None })) => {
+                        let rate = importer.amount(value, self.key, field);
+                        rate.map(|rate| rates.put(None, meter, rate));
                     }
-                    _ => taker.leave_out(value, self.key, Some(field), NOT_KNOWN),
+                    _ => importer.leave_out(value, self.key, Some(field), NOT_KNOWN),
                 }
             }
         }
         row.long_context = std::mem::take(long)
             .into_iter()
-            .map(|(tokens, mut draft)| {
-                self.tidy(&mut draft);
-                LongContext { threshold: Threshold::AtLeast(tokens), card: draft.card() }
+            .map(|(tokens, mut rates)| {
+                self.tidy(&mut rates);
+                LongContext { threshold: Threshold::AtLeast(tokens), card: rates.card() }
             })
             .collect();
     }
@@ -300,20 +317,20 @@ impl Model<'_> {
     fn off_peak(
         &self,
         value: Value<'_>,
-        taker: &mut Taker<'_>,
+        importer: &mut Importer<'_>,
     ) -> Option<crate::off_peak::OffPeak> {
         const FIELD: &str = "off_peak_pricing";
         let wrong = "expected an object of prices with `hours_utc` or `windows`";
         let Some(members) = Members::of(value) else {
-            taker.mistake(value, self.key, FIELD, wrong);
+            importer.mistake(value, self.key, FIELD, wrong);
             return None;
         };
         let mut rates = Vec::new();
         for (field, value) in members.each() {
-            if let Ok(Some(Place { meter, above: None, tier: None })) =
-                field::place(field, self.mode, self.members)
+            if let Ok(Some(FieldMeaning { meter, above: None, tier: None })) =
+                field::meaning(field, self.mode, self.members)
             {
-                rates.push((meter, taker.amount(value, self.key, field)?));
+                rates.push((meter, importer.amount(value, self.key, field)?));
             }
         }
         match hours::windows(&members) {
@@ -321,19 +338,24 @@ impl Model<'_> {
                 Some(crate::off_peak::OffPeak { rates: rates.into_iter().collect(), windows })
             }
             Err(hours::Fault::Wrong) => {
-                taker.mistake(value, self.key, FIELD, wrong);
+                importer.mistake(value, self.key, FIELD, wrong);
                 None
             }
             Err(hours::Fault::Zone) => {
-                taker.leave_out(value, self.key, Some(FIELD), "has days of an unknown time zone");
+                importer.leave_out(
+                    value,
+                    self.key,
+                    Some(FIELD),
+                    "has weekdays of an unknown time zone",
+                );
                 None
             }
         }
     }
 }
 
-impl Draft {
-    /// False when the meter has another rate already.
+impl RatesByTier {
+    /// Adds a rate. Returns false if the meter has a different rate already.
     fn put(&mut self, tier: Option<ServiceTier>, meter: MeterName, rate: Decimal) -> bool {
         let known = self.0.iter().find(|(of, what, _)| (*of, *what) == (tier, meter));
         match known {
@@ -350,7 +372,7 @@ impl Draft {
         of_standard.map(|(.., rate)| *rate)
     }
 
-    /// Drops a meter that costs what `whole` does, in every tier that has it.
+    /// Drops `meter` if it costs the same as `whole` in every tier that has it.
     fn fold(&mut self, meter: MeterName, whole: MeterName) {
         let whole: Vec<_> = self.0.iter().filter(|(_, what, _)| *what == whole).copied().collect();
         let is_alike = |(tier, _, rate): &(Option<ServiceTier>, MeterName, Decimal)| {
@@ -365,13 +387,13 @@ impl Draft {
         self.0.iter().any(|(tier, meter, _)| tier.is_none() && of(*meter))
     }
 
-    fn card(&self) -> Card {
+    fn card(&self) -> RateCard {
         let rates = |tier: Option<ServiceTier>| {
             let of_tier = self.0.iter().filter(|(of, ..)| *of == tier);
             of_tier.map(|(_, meter, rate)| (*meter, *rate)).collect::<crate::rates::Rates>()
         };
         let tier = |tier| Some(rates(Some(tier))).filter(|rates| !rates.is_empty());
-        Card {
+        RateCard {
             rates: rates(None),
             tiers: Tiers {
                 batch: tier(ServiceTier::Batch),

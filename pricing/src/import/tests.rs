@@ -215,13 +215,12 @@ fn what_cannot_be_taken_is_left_out_with_its_line_and_a_reason() {
     assert_eq!(
         left_out(json),
         [
-            "2: 1024-x-1024/dall-z: its name holds a size, and no answer is called so",
+            "2: 1024-x-1024/dall-z: its name contains a size, and no answer has such a name",
             "3: nothing: has no prices",
             "3: nobody: names no provider",
-            "4: chat-z: is named twice: another of that name was taken with other prices",
-            "6: chat-z.input_cost_per_token_balanced: is of a service tier that no answer we know \
-             names",
-            "7: chat-z.file_search_cost_per_gb_per_day: what it charges for is told by no answer",
+            "4: chat-z: is named twice: another model with this name was imported with other prices",
+            "6: chat-z.input_cost_per_token_balanced: belongs to an unknown service tier",
+            "7: chat-z.file_search_cost_per_gb_per_day: no answer reports the quantity that it charges for",
             "10: half: has no price of input and output, and none of anything else that is counted",
         ]
     );
@@ -280,11 +279,11 @@ fn genai_prices_become_ours() {
     assert_eq!(
         left_out(json),
         [
-            "2: anthropic/opus-z.match: names by pattern are not taken: a price is found by its \
+            "2: anthropic/opus-z.match: patterns of names are not imported: a price is found by its \
              exact name",
-            "14: x_ai/embed-z.match: names by pattern are not taken: a price is found by its exact \
+            "14: x_ai/embed-z.match: patterns of names are not imported: a price is found by its exact \
              name",
-            "16: x_ai/ask-z.output_citation_mtok: is told apart by no answer",
+            "16: x_ai/ask-z.output_citation_mtok: no answer reports it separately",
             "17: x_ai/free-z: has no prices",
         ]
     );

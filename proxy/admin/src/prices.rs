@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use taximeter_billing::Zone;
 use taximeter_gateway::gateway::Gateway;
 use taximeter_pricing::{
-    Card, Effect, LongContext, OffPeak, PriceBook, Query, Rates, Row, ServiceTier, Threshold,
+    Effect, LongContext, OffPeak, PriceBook, Query, RateCard, Rates, Row, ServiceTier, Threshold,
 };
 use taximeter_system::clock;
 use utoipa::{IntoParams, ToSchema};
@@ -294,7 +294,7 @@ fn rates(rates: &Rates) -> BTreeMap<&'static str, UnitPrice> {
     rates.iter().map(one).collect()
 }
 
-fn tiers(card: &Card) -> BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>> {
+fn tiers(card: &RateCard) -> BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>> {
     let priced = |tier: ServiceTier| Some((tier.as_str(), rates(card.tiers.rates(tier)?)));
     ServiceTier::ALL.into_iter().filter_map(priced).collect()
 }

@@ -12,6 +12,7 @@ use serde_json::Number;
 use taximeter_config::{Durability, Store, UpstreamUrl};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_gateway::live::RunningRequest;
+use taximeter_gateway::refused_questions::{Asked, RefusedMember};
 use taximeter_gateway::reload::{InForce, Rejected};
 use taximeter_journal::Segments;
 use taximeter_meter::Dialect;
@@ -98,12 +99,20 @@ pub(super) struct UpstreamStatus {
     pub(super) url: String,
     /// `gen_ai.provider.name`.
     pub(super) provider: String,
-    /// The dialect in the configuration.
+    /// The dialect that the configuration names, by its key or by the host of the URL. `auto` if it
+    /// names none.
     #[schema(value_type = String)]
     pub(super) dialect: Dialect,
-    /// The dialect that the gateway found out for `auto`. Null before that, and for other dialects.
+    /// The engine that owns every model in the list of models, if the dialect is `auto`. Answers are
+    /// read and priced as this dialect. Null if there is none.
     #[schema(value_type = Option<String>)]
     pub(super) recognised: Option<Dialect>,
+    /// The dialect whose marks the answers have, if nothing names one. It decides only how streams
+    /// are asked for usage, and later answers may change it. Null if there is none.
+    #[schema(value_type = Option<String>)]
+    pub(super) guessed: Option<Dialect>,
+    /// Requests that the gateway does not ask for usage, because the engine refused that.
+    pub(super) refused_questions: Vec<RefusedQuestion>,
     /// Requests to this upstream that run now.
     pub(super) open_requests: usize,
     /// `unknown` before the first request, `answering` if the last request got an answer,
@@ -115,6 +124,19 @@ pub(super) struct UpstreamStatus {
     pub(super) failures: u64,
     /// The last failure. Null before the first one.
     pub(super) last_failure: Option<UpstreamFailure>,
+}
+
+/// Requests whose engine refused the member by which the gateway asks for usage.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RefusedQuestion {
+    /// The path of the requests.
+    pub(super) path: String,
+    /// The model that they name. Null if they name none.
+    pub(super) model: Option<String>,
+    /// The member that the engine refused.
+    pub(super) member: &'static str,
+    /// When the gateway asks again.
+    pub(super) until: Timestamp,
 }
 
 /// A request that failed at an upstream.
@@ -274,15 +296,16 @@ fn config_status(gateway: &Gateway) -> ConfigStatus {
 
 fn upstream(gateway: &Gateway, index: usize, running: &[Arc<RunningRequest>]) -> UpstreamStatus {
     let (upstream, known) = (gateway.upstream(index), gateway.health(index).known());
-    let shown_dialect = gateway.dialect(index);
-    let recognised = upstream.dialect == Dialect::Auto && shown_dialect != Dialect::Auto;
+    let dialect = gateway.known_dialect(index);
     let is_here = |request: &&Arc<RunningRequest>| *request.info.upstream == *upstream.name;
     UpstreamStatus {
         name: upstream.name.clone(),
         url: shown(&upstream.url),
         provider: gateway.provider(index).to_owned(),
         dialect: upstream.dialect,
-        recognised: recognised.then_some(shown_dialect),
+        recognised: dialect.recognised(),
+        guessed: dialect.guessed(),
+        refused_questions: refused_questions(gateway, index),
         open_requests: running.iter().filter(is_here).count(),
         health: match known.is_healthy() {
             None => "unknown",
@@ -295,6 +318,17 @@ fn upstream(gateway: &Gateway, index: usize, running: &[Arc<RunningRequest>]) ->
             .last_failure
             .map(|failure| UpstreamFailure { at: failure.at, cause: failure.cause }),
     }
+}
+
+fn refused_questions(gateway: &Gateway, index: usize) -> Vec<RefusedQuestion> {
+    let (now, wall) = (clock::now(), clock::wall());
+    let told = |(Asked { path, model }, refused): (Asked, RefusedMember)| RefusedQuestion {
+        path,
+        model,
+        member: refused.member,
+        until: wall + refused.left(now),
+    };
+    gateway.refused_questions(index).all(now).into_iter().map(told).collect()
 }
 
 fn shown(url: &UpstreamUrl) -> String {

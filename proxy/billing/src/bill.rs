@@ -1,68 +1,69 @@
-//! Hours in, one bill out.
+//! Adds up hours to one bill.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::credit::Credit;
-use crate::group::{Grouping, Place};
+use crate::group::{GroupKey, Grouping};
 use crate::hours::{Hour, HourKey};
 use crate::period::Period;
 use crate::sums::Sums;
 use crate::zone::Zone;
 
-/// Most lines of one bill; a finer grouping is refused instead of filling the memory.
+/// Most lines of one bill. A finer grouping is refused, so that it does not fill the memory.
 pub(crate) const LINES_MAX: usize = 1_000_000;
 
-/// One line: the values of the bill's dimensions, in order, and what they add up to.
+/// One line: the values of the bill's dimensions, in order, and the sums of the requests with these
+/// values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BillLine {
-    /// One per dimension; `None` when the requests have nothing there.
+    /// One for each dimension. `None` if the requests have no value there.
     pub keys: Vec<Option<String>>,
-    /// Their sums.
+    /// The sums.
     pub sums: Sums,
 }
 
-/// What was used and is owed in a period.
+/// The usage and the cost of a period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bill {
-    /// When the requests were admitted.
+    /// The requests were admitted in this period.
     pub period: Period,
-    /// Whose hours, days and months the lines and credits are of.
+    /// The time zone of the hours, days and months in lines and credits.
     pub zone: Zone,
-    /// What the lines are split by.
+    /// The dimensions of the lines.
     pub by: Grouping,
-    /// ISO 4217; `None` when no request has a known cost.
+    /// ISO 4217. `None` if no request has a known cost.
     pub currency: Option<String>,
-    /// In order of time where grouped by time, then the largest cost first, then by name.
+    /// If grouped by time, in order of time. Then the highest cost first, then by name.
     pub rows: Vec<BillLine>,
-    /// What allowances take off, by tenant and month.
+    /// The credits for allowances, by tenant and month.
     pub credits: Vec<Credit>,
-    /// The sums of all rows; the cost without the credits.
+    /// The sums of all rows. The cost is reduced by the credits.
     pub total: Sums,
 }
 
-/// Why there is no bill.
+/// Why a bill cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BillError {
-    /// Money of two currencies cannot be added.
+    /// Amounts in two currencies cannot be added.
     #[error(
         "the period has costs in {first} and in {second}, which cannot be added; bill the times \
          before and after the change of currency apart, with --from and --to"
     )]
     Currencies {
-        /// The first one met.
+        /// The currency that came first.
         first: String,
-        /// The other.
+        /// The other currency.
         second: String,
     },
     /// A sum has more digits than can be kept exactly.
     #[error("the sums of {tenant} are too large to be kept exactly; bill a shorter period")]
     Overflow {
-        /// Whose request did not fit.
+        /// The tenant whose request did not fit.
         tenant: String,
     },
-    /// More lines than `LINES_MAX`.
+    /// The bill has more than `LINES_MAX` lines.
     #[error("the bill has more than {LINES_MAX} lines; group by less, or bill a shorter period")]
     TooManyLines,
 }
@@ -74,7 +75,7 @@ pub struct Biller {
     zone: Zone,
     by: Grouping,
     currency: Option<String>,
-    lines: HashMap<Place, Sums>,
+    lines: HashMap<GroupKey, Sums>,
     credits: Vec<Credit>,
     total: Sums,
 }
@@ -94,23 +95,23 @@ impl Biller {
         }
     }
 
-    /// Adds what an hour has within the period: of an hour that is cut by its start or end, or
-    /// where an hour, day or month of the zone begins ([`Period::parts`]), only the requests that
-    /// were admitted inside.
+    /// Adds an hour, or the part of it within the period. The start or the end of the period, or of
+    /// an hour, day or month of the zone, can cut an hour of UTC ([`Period::parts`]). Then the part
+    /// has only the requests that were admitted inside.
     ///
-    /// Errors: as [`BillError`] says. Nothing of a bill that fails should be used: stop there.
+    /// Errors: as [`BillError`] says. After an error the bill must not be used.
     pub fn add_hour(&mut self, key: &HourKey, hour: &Hour) -> Result<(), BillError> {
         if let Some(currency) = &key.currency {
             self.agree_on(currency)?;
         }
-        let place = self.by.place(key, &self.zone);
+        let group_key = self.by.group_key(key, &self.zone);
         let overflow = || BillError::Overflow { tenant: key.tenant.clone() };
         self.total.add(&hour.sums).ok_or_else(overflow)?;
-        self.lines.entry(place).or_default().add(&hour.sums).ok_or_else(overflow)?;
+        self.lines.entry(group_key).or_default().add(&hour.sums).ok_or_else(overflow)?;
         if self.lines.len() > LINES_MAX { Err(BillError::TooManyLines) } else { Ok(()) }
     }
 
-    /// Takes off what an allowance covers of the hours that were added.
+    /// Subtracts the credit of an allowance.
     ///
     /// Errors: as [`BillError`] says.
     pub fn add_credit(&mut self, credit: Credit) -> Result<(), BillError> {
@@ -126,15 +127,15 @@ impl Biller {
     #[must_use]
     pub fn finish(self) -> Bill {
         let Self { period, zone, by, currency, lines, credits, total } = self;
-        let line = |((start, keys), sums): (Place, Sums)| {
-            (start, BillLine { keys, sums: sums.or_of_no_request().without_idle_zeros() })
+        let line = |((start, keys), sums): (GroupKey, Sums)| {
+            (start, BillLine { keys, sums: sums.or_of_no_request().without_trailing_zeros() })
         };
         let mut rows: Vec<_> = lines.into_iter().map(line).collect();
         rows.sort_by_cached_key(|(start, line)| {
             (*start, Reverse(line.sums.cost), line.keys.clone())
         });
         let rows = rows.into_iter().map(|(_, line)| line).collect();
-        let total = total.or_of_no_request().without_idle_zeros();
+        let total = total.or_of_no_request().without_trailing_zeros();
         Bill { period, zone, by, currency, rows, credits, total }
     }
 

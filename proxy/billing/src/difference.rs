@@ -1,4 +1,4 @@
-//! What re-rating changes: what was owed, what is owed, by tenant, model and currency.
+//! The result of re-rating: cost before and after, by tenant, model and currency.
 
 use std::collections::BTreeMap;
 
@@ -12,37 +12,37 @@ use crate::sums::add_exactly;
 /// Costs of the same requests, before and after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differences {
-    rows: BTreeMap<(String, Option<String>, String), Sides>,
+    rows: BTreeMap<(String, Option<String>, String), BeforeAfter>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sides {
+struct BeforeAfter {
     requests: u64,
     before: Decimal,
     after: Decimal,
 }
 
-/// One tenant, model and currency. A request whose currency changes is in the rows of both.
+/// One tenant, model and currency. A request whose currency changes is in the rows of both
+/// currencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference<'a> {
-    /// Who pays.
+    /// The tenant that pays.
     pub tenant: &'a str,
-    /// The answer's model, or the request's when there was no answer.
+    /// The model of the answer, or of the request if there was no answer.
     pub model: Option<&'a str>,
     /// ISO 4217.
     pub currency: &'a str,
-    /// Requests whose cost changes.
+    /// Number of requests whose cost changes.
     pub requests: u64,
-    /// What they owed; those whose cost was unknown add nothing.
+    /// Their cost before. Requests with an unknown cost add nothing.
     pub before: Decimal,
-    /// What they owe; those whose cost is unknown add nothing.
+    /// Their cost after. Requests with an unknown cost add nothing.
     pub after: Decimal,
     /// `after` − `before`.
     pub difference: Decimal,
 }
 
-/// Whether the money of two costs differs: a price of the same amount under another name is none
-/// that needs to be told.
+/// Whether two costs differ in money. Costs that differ only in the name of the price are equal.
 #[must_use]
 pub fn costs_differ(before: Option<&RecordCost>, after: Option<&RecordCost>) -> bool {
     let money = |cost: &RecordCost| {
@@ -58,9 +58,8 @@ pub fn costs_differ(before: Option<&RecordCost>, after: Option<&RecordCost>) -> 
 
 impl Differences {
     /// Adds a request whose cost changes.
-    ///
     /// # Errors
-    /// `Overflow` when a sum cannot be kept exactly.
+    /// `Overflow` if a sum cannot be kept exactly.
     pub fn add(
         &mut self,
         record: &Record,
@@ -75,35 +74,35 @@ impl Differences {
         let second = second.filter(|second| first != Some(second));
         for currency in [first, second].into_iter().flatten() {
             let key = (tenant.to_string(), model.cloned(), currency.to_owned());
-            let sides = self.rows.entry(key).or_default();
+            let costs = self.rows.entry(key).or_default();
             let amount = |cost: Option<&RecordCost>| {
                 let cost = cost.filter(|cost| cost.currency == currency);
                 cost.map(|cost| cost.amount).unwrap_or_default()
             };
-            sides.requests += 1;
-            sides.before = add_exactly(sides.before, amount(before)).ok_or_else(overflow)?;
-            sides.after = add_exactly(sides.after, amount(after)).ok_or_else(overflow)?;
+            costs.requests += 1;
+            costs.before = add_exactly(costs.before, amount(before)).ok_or_else(overflow)?;
+            costs.after = add_exactly(costs.after, amount(after)).ok_or_else(overflow)?;
         }
         Ok(())
     }
 
     /// By tenant, model and currency.
     pub fn rows(&self) -> impl Iterator<Item = Difference<'_>> {
-        self.rows.iter().map(|((tenant, model, currency), sides)| Difference {
+        self.rows.iter().map(|((tenant, model, currency), costs)| Difference {
             tenant,
             model: model.as_deref(),
             currency,
-            requests: sides.requests,
-            before: sides.before.normalize(),
-            after: sides.after.normalize(),
-            difference: (sides.after - sides.before).normalize(),
+            requests: costs.requests,
+            before: costs.before.normalize(),
+            after: costs.after.normalize(),
+            difference: (costs.after - costs.before).normalize(),
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use taximeter_ledger::{Reserve, died};
+    use taximeter_ledger::{Reserve, gateway_died_record};
 
     use super::*;
 
@@ -116,7 +115,7 @@ mod tests {
             "amount": null
         }))
         .unwrap();
-        died(&reserve, None, reserve.started_at, "pod/0")
+        gateway_died_record(&reserve, None, reserve.started_at, "pod/0")
     }
 
     fn cost(currency: &str, amount: i64) -> RecordCost {

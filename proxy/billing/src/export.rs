@@ -1,8 +1,8 @@
-//! Records and hours → the formats that billing systems take.
+//! Writes records and hours in the formats of billing systems.
 //!
-//! Each writer takes what it is given in the order in which it is given, and writes the same bytes
-//! for the same input: no clock, no random name, nothing of the machine. Money is exact; where a
-//! format has a fixed number of places, it is rounded there and only there, half to even.
+//! Each writer keeps the order of its input, and writes the same bytes for the same input: no
+//! clock, no random name, nothing from the machine. Money is exact. If a format has a fixed number
+//! of decimal places, the writer rounds to them, half to even. Nothing else rounds.
 
 mod cloudevents;
 mod columns;
@@ -19,8 +19,8 @@ pub use cloudevents::{CLOUDEVENTS_BATCH_TYPE, CloudEvent};
 pub use error::ExportError;
 pub use focus::{Charge, FocusVersion, FocusWriter, charges};
 pub use format::{BATCH_EVENTS_MAX, Format, RecordWriter};
-pub use item::Item;
-pub use manifest::{CurrencySum, Entries, Manifest, ManifestFile, SequenceRange, Tally};
+pub use item::BillItem;
+pub use manifest::{CurrencySum, Entries, ExportTotals, Manifest, ManifestFile, SequenceRange};
 pub use partition::{Layout, file_name, partition};
 pub use records::{RecordRow, RecordRows, RecordsParquet};
 

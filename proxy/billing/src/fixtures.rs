@@ -1,4 +1,4 @@
-//! Hours that tests are made of: chats with one model, of an engine that charges by the token.
+//! Hours for tests: chats with one model on an engine with prices per token.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use taximeter_pricing::Source;
 use crate::hours::{Hour, HourKey};
 use crate::period::instant;
 
-/// Chats of `tenant` in the hour that begins at `hour`, owed in USD.
+/// Chats of `tenant` in the hour that begins at `hour`, billed in USD.
 pub(crate) fn key(tenant: &str, hour: &str) -> HourKey {
     HourKey {
         hour: instant(hour).unwrap(),
@@ -27,7 +27,7 @@ pub(crate) fn key(tenant: &str, hour: &str) -> HourKey {
     }
 }
 
-/// So many tokens at a price each, which is the list price.
+/// This number of tokens at a price, which is also the list price.
 pub(crate) fn line(meter: &str, tokens: u64, price: &str) -> RecordLine {
     let unit_price = Decimal::from_str_exact(price).unwrap();
     RecordLine {
@@ -42,7 +42,7 @@ pub(crate) fn line(meter: &str, tokens: u64, price: &str) -> RecordLine {
     }
 }
 
-/// What the lines come to.
+/// The sum of the lines.
 pub(crate) fn cost(lines: Vec<RecordLine>) -> RecordCost {
     RecordCost {
         currency: "USD".to_owned(),

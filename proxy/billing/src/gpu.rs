@@ -1,9 +1,9 @@
-//! GPU-hours, shared out over the requests that ran in them.
+//! Shares the cost of GPUs out to the requests that ran on them.
 //!
-//! Of each hour, the time in which any request ran is shared out by weighted tokens; the rest is
-//! idle and nobody's. What is shared out is time, in billionths of a GPU-hour, and each share costs
-//! its time × the price: so all shares and the idle rest cost what the GPUs cost, to the last
-//! digit.
+//! In each hour, the time in which at least one request ran is shared out by weighted tokens. The
+//! rest of the hour is idle and belongs to no tenant. Shares are times in billionths of a GPU-hour,
+//! and a share costs its time × the price. So all shares and the idle rest cost exactly what the
+//! GPUs cost.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,53 +18,52 @@ use crate::period::Period;
 use crate::sums::{Sums, exact_product};
 use crate::zone::{Unit, Zone};
 
-/// Meter of what requests used.
+/// Meter of the time in which requests ran.
 const USED: &str = "gpu";
-/// Meter of what nobody used.
+/// Meter of the idle time.
 pub(crate) const IDLE: &str = "gpu_idle";
-/// What both count.
+/// Unit of both meters.
 const UNIT: &str = "gpu_hours";
-/// Decimal places of a share, in GPU-hours.
+/// Decimal places of a share in GPU-hours.
 const SHARE_PLACES: u32 = 9;
 /// Shares in one GPU-hour.
 const SHARES: u128 = 10_u128.pow(SHARE_PLACES);
 const HOUR_MICROSECONDS: u128 = 3_600_000_000;
 
-/// When a request ran, and what it used.
+/// The time in which a request ran, and its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
-    /// Admission.
+pub struct RequestRun {
+    /// Time of admission.
     pub started_at: Timestamp,
-    /// End; not before the start.
+    /// Time of the end, not before the start.
     pub ended_at: Timestamp,
-    /// All input; `None` is unknown.
+    /// All input. `None` means unknown.
     pub input_tokens: Option<u64>,
-    /// All output; `None` is unknown.
+    /// All output. `None` means unknown.
     pub output_tokens: Option<u64>,
 }
 
-/// What the GPUs of one upstream cost in a period, and who shares it.
+/// The cost of the GPUs of one upstream in a period, and the requests that share it.
 ///
-/// Requests that were admitted before the period and ran into it share its hours too; what of a
-/// request's tokens belongs to which hour is decided by how long it ran in each. Tokens that are
-/// unknown weigh nothing, so a request of which nothing is known shares only the hours in which
-/// nothing is known of any: those are shared out by time.
+/// Requests that were admitted before the period and ran into it share its hours too. The tokens of
+/// a request are split over its hours by the time that it ran in each. Unknown tokens weigh
+/// nothing. If the tokens of all requests of an hour are unknown, the hour is shared out by time.
 #[derive(Debug)]
 pub struct GpuShares {
     upstream: String,
     provider: String,
     price: GpuPrice,
-    /// The part of the period in which they cost something.
+    /// The part of the period in which the GPUs have a price.
     period: Option<Period>,
     zone: Zone,
-    hours: BTreeMap<Timestamp, Busy>,
+    hours: BTreeMap<Timestamp, BusyHour>,
 }
 
-/// One hour, or the part of it that is in the period.
+/// One hour, or the part of it in the period.
 #[derive(Debug, Default)]
-struct Busy {
-    /// Start → end of the times in which any request ran, in microseconds since 1970; they do not
-    /// touch.
+struct BusyHour {
+    /// Start → end of the times in which at least one request ran, in microseconds since 1970. They
+    /// do not touch each other.
     spans: BTreeMap<i64, i64>,
     weights: BTreeMap<HourKey, Weight>,
 }
@@ -77,8 +76,8 @@ struct Weight {
 }
 
 impl GpuShares {
-    /// The GPUs of `upstream` in `period`, of which nobody has used anything yet. Hours are those of
-    /// `zone`, so that a share belongs to one of its hours, days and months.
+    /// The GPUs of `upstream` in `period`, without requests. Hours are those of `zone`, so that
+    /// each share belongs to one hour, day and month of the zone.
     #[must_use]
     pub fn new(
         upstream: &str,
@@ -100,10 +99,10 @@ impl GpuShares {
         }
     }
 
-    /// What is left of an hour of requests that owe a share: their number and their tokens, and
-    /// nothing that they would owe by the token. `None` for other requests.
+    /// An hour of requests that pay for GPUs, without its cost by the token: the number of requests
+    /// and their tokens remain. `None` for requests that pay by the token.
     #[must_use]
-    pub fn instead_of(&self, key: &HourKey, hour: &Hour) -> Option<(HourKey, Hour)> {
+    pub fn without_token_cost(&self, key: &HourKey, hour: &Hour) -> Option<(HourKey, Hour)> {
         if key.upstream != self.upstream || !self.price.covers(key.hour) {
             return None;
         }
@@ -113,9 +112,9 @@ impl GpuShares {
         Some((key, Hour { sums, lines: BTreeMap::new() }))
     }
 
-    /// Adds a request, in any order; one of another upstream, and what of it is outside the period,
-    /// is left out.
-    pub fn add(&mut self, key: &HourKey, run: &Run) {
+    /// Adds a request, in any order. Requests of other upstreams are ignored, and so is time
+    /// outside the period.
+    pub fn add(&mut self, key: &HourKey, run: &RequestRun) {
         let Some(period) = self.period.filter(|_| key.upstream == self.upstream) else { return };
         let weights = self.price.weights;
         let weigh = |tokens: Option<u64>, weight: u32| {
@@ -123,8 +122,8 @@ impl GpuShares {
         };
         let tokens =
             weigh(run.input_tokens, weights.input) + weigh(run.output_tokens, weights.output);
-        // A request without a length, or one that a clock says to have ended before it began, is in the
-        // hour of its start.
+        // A request without duration belongs to the hour of its start. So does a request that ended
+        // before its start by the clock.
         let ended_at = run.ended_at.max(run.started_at);
         let whole = microseconds(run.started_at, ended_at);
         let end = ended_at.checked_add(SignedDuration::from_micros(1));
@@ -145,10 +144,10 @@ impl GpuShares {
         }
     }
 
-    /// The shares of all requests and the idle rest of each hour, by hour.
+    /// The shares of all requests and the idle rest, by hour.
     ///
     /// # Errors
-    /// `Overflow` when an amount cannot be kept exactly.
+    /// `Overflow` if an amount cannot be kept exactly.
     pub fn finish(mut self) -> Result<Vec<(HourKey, Hour)>, BillError> {
         let mut shares = Vec::new();
         let Some(period) = self.period else { return Ok(shares) };
@@ -162,7 +161,7 @@ impl GpuShares {
                 let key = HourKey { hour: slice.from(), ..key };
                 shares.push(self.share(key, USED, share)?);
             }
-            let (key, mut idle) = self.share(self.nobody(slice.from()), IDLE, all - used)?;
+            let (key, mut idle) = self.share(self.idle_key(slice.from()), IDLE, all - used)?;
             idle.sums =
                 Sums { cost: idle.sums.cost, list_cost: idle.sums.list_cost, ..Sums::nothing() };
             shares.push((key, idle));
@@ -170,8 +169,8 @@ impl GpuShares {
         Ok(shares)
     }
 
-    /// Billionths of a GPU-hour from the start of `hour` up to `at`. Rounded here and nowhere else:
-    /// two parts of an hour add up to the whole.
+    /// Billionths of a GPU-hour from the start of `hour` up to `at`. Only this function rounds, so
+    /// two parts of an hour add up to the whole hour.
     fn accrued(&self, hour: Timestamp, at: Timestamp) -> u128 {
         let all = u128::from(self.price.count) * SHARES;
         (all * microseconds(hour, at)).checked_div(HOUR_MICROSECONDS).unwrap_or_default()
@@ -199,8 +198,8 @@ impl GpuShares {
         Ok((HourKey { currency, ..key }, Hour { sums, lines }))
     }
 
-    /// Who has the idle time: no tenant, whose name never has a slash.
-    fn nobody(&self, hour: Timestamp) -> HourKey {
+    /// The owner of idle time. It is not a tenant: names of tenants have no slash.
+    fn idle_key(&self, hour: Timestamp) -> HourKey {
         HourKey {
             hour,
             tenant: format!("idle/{}", self.upstream),
@@ -218,8 +217,8 @@ impl GpuShares {
     }
 }
 
-impl Busy {
-    /// A request ran from `from` to `to`, in microseconds since 1970.
+impl BusyHour {
+    /// Adds a request that ran from `from` to `to`, in microseconds since 1970.
     fn run(&mut self, mut from: i64, mut to: i64) {
         while let Some((&start, &end)) = self.spans.range(..=to).next_back() {
             if end < from {
@@ -231,13 +230,13 @@ impl Busy {
         self.spans.insert(from, to);
     }
 
-    /// For how long any request ran.
+    /// How long at least one request ran.
     fn microseconds(&self) -> u128 {
         self.spans.iter().map(|(from, to)| u128::from(to.abs_diff(*from))).sum()
     }
 }
 
-/// First instant of each hour that `period` touches, with the part of it that is inside.
+/// First instant of each hour that overlaps `period`, and the part of the hour inside the period.
 fn hours_of(period: Period, zone: &Zone) -> impl Iterator<Item = (Timestamp, Period)> {
     let next = |hour: &Timestamp| zone.next(Unit::Hour, *hour);
     let first = zone.begun(Unit::Hour, period.from());
@@ -247,12 +246,13 @@ fn hours_of(period: Period, zone: &Zone) -> impl Iterator<Item = (Timestamp, Per
     })
 }
 
-/// `whole` in parts that are as large as their weights, to one unit, and that add up to it: what
-/// rounding down leaves goes to those that lost most by it.
+/// Splits `whole` into whole numbers in proportion to the weights. The parts add up to `whole`.
+/// Rounding down leaves a rest, which goes to the parts that lost most by rounding.
 fn shared_out(whole: u128, weights: BTreeMap<HourKey, Weight>) -> Vec<(HourKey, u128)> {
     let by_time = weights.values().all(|weight| weight.tokens == 0);
     let of = |weight: &Weight| if by_time { weight.time } else { weight.tokens };
-    // Their sum times the whole must fit; what is cut off is far below one unit.
+    // The sum of the weights times the whole must fit. The bits that are cut off are far below one
+    // unit.
     let sum = weights.values().map(of).fold(0, u128::saturating_add);
     let excess = (u128::BITS - sum.leading_zeros()).saturating_sub(u64::BITS - 1);
     let sum: u128 = weights.values().map(|weight| of(weight) >> excess).sum();

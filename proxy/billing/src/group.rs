@@ -1,4 +1,4 @@
-//! What the lines of a bill are grouped by.
+//! The dimensions that split a bill into lines.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,22 +9,22 @@ use crate::hours::HourKey;
 use crate::period::Month;
 use crate::zone::{Unit, Zone};
 
-/// One property of a request that a bill can be split by.
+/// One property of requests that can split a bill.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Dimension {
-    /// Who pays.
+    /// The tenant that pays.
     Tenant,
-    /// The answer's model, or the request's when there was no answer.
+    /// The model of the answer, or of the request if there was no answer.
     Model,
     /// `gen_ai.provider.name`.
     Provider,
-    /// Upstream's name.
+    /// Name of the upstream.
     Upstream,
     /// `gen_ai.operation.name`.
     Operation,
     /// Route template.
     Route,
-    /// Which key of the tenant.
+    /// API key of the tenant.
     Key,
     /// Month of admission, in the bill's zone.
     Month,
@@ -36,30 +36,31 @@ pub enum Dimension {
     Label(String),
 }
 
-/// Where a line stands, and what it is of: its first instant where grouped by time, and its keys.
-pub(crate) type Place = (Option<Timestamp>, Vec<Option<String>>);
+/// What the requests of one line have in common: the first instant if grouped by time, and the
+/// values of the dimensions.
+pub(crate) type GroupKey = (Option<Timestamp>, Vec<Option<String>>);
 
-/// The dimensions of a bill, in the order of its columns; each once.
+/// The dimensions of a bill, in the order of its columns. Each occurs once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grouping(Vec<Dimension>);
 
-/// Why a text is no grouping.
+/// Why a text is not a grouping.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
-    /// Not a dimension.
+    /// A name that is not a dimension.
     #[error(
         "cannot group by {0:?}; choose from tenant, model, provider, upstream, operation, route, \
          key, month, day, hour and label:NAME"
     )]
     Unknown(String),
-    /// Named before.
+    /// A dimension that is named twice.
     #[error("{0} is named twice; name each only once")]
     Repeated(Dimension),
 }
 
 impl Dimension {
-    /// What of the calendar its values are, if they are times.
+    /// The unit of time of its values, if they are times.
     const fn unit(&self) -> Option<Unit> {
         match self {
             Self::Hour => Some(Unit::Hour),
@@ -69,7 +70,7 @@ impl Dimension {
         }
     }
 
-    /// What requests of `key` have here; `None` when they have nothing.
+    /// The value for the requests of `key`. `None` if they have none.
     fn value(&self, key: &HourKey, zone: &Zone) -> Option<String> {
         match self {
             Self::Tenant => Some(key.tenant.clone()),
@@ -110,7 +111,7 @@ impl FromStr for Dimension {
     }
 }
 
-/// The word that names it, in arguments and as a column.
+/// The name in arguments and as a column.
 impl fmt::Display for Dimension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -130,25 +131,25 @@ impl fmt::Display for Dimension {
 }
 
 impl Grouping {
-    /// By nothing: one line of all.
+    /// No dimension: one line for all requests.
     #[must_use]
     pub const fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// By one dimension.
+    /// One dimension.
     #[must_use]
     pub fn by(dimension: Dimension) -> Self {
         Self(vec![dimension])
     }
 
-    /// Where requests of `key` belong, by the calendar of `zone`.
-    pub(crate) fn place(&self, key: &HourKey, zone: &Zone) -> Place {
+    /// The line of the requests of `key`, by the calendar of `zone`.
+    pub(crate) fn group_key(&self, key: &HourKey, zone: &Zone) -> GroupKey {
         let start = self.unit().map(|unit| zone.begun(unit, key.hour));
         (start, self.0.iter().map(|dimension| dimension.value(key, zone)).collect())
     }
 
-    /// By the dimensions of these names, in that order.
+    /// The dimensions with these names, in that order.
     ///
     /// Errors: as [`GroupError`] says.
     pub fn named<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Result<Self, GroupError> {
@@ -163,7 +164,7 @@ impl Grouping {
         Ok(Self(dimensions))
     }
 
-    /// The names in a text like `tenant,model`. Spaces around a name do not count. A backslash
+    /// The names in a text such as `tenant,model`. Spaces around a name do not count. A backslash
     /// before a comma, a space or a backslash makes that character a part of the name.
     #[must_use]
     pub fn names(text: &str) -> Vec<String> {
@@ -201,7 +202,7 @@ impl Grouping {
         &self.0
     }
 
-    /// The shortest part of the calendar that it splits by; `None` when by none.
+    /// The shortest unit of time among the dimensions. `None` if there is none.
     #[must_use]
     pub fn unit(&self) -> Option<Unit> {
         self.0.iter().filter_map(Dimension::unit).min()
@@ -215,7 +216,7 @@ impl Default for Grouping {
     }
 }
 
-/// Names with commas between them, `tenant,model`; see [`Grouping::names`].
+/// Reads names with commas between them, `tenant,model`. See [`Grouping::names`].
 impl FromStr for Grouping {
     type Err = GroupError;
 
@@ -224,7 +225,7 @@ impl FromStr for Grouping {
     }
 }
 
-/// The text that reads back as the same grouping.
+/// A text that reads back as the same grouping.
 impl fmt::Display for Grouping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, dimension) in self.0.iter().enumerate() {

@@ -1,7 +1,8 @@
-//! Requests by the hour: all that bills and exports are made of.
+//! Requests by the hour. All bills and exports are made from them.
 //!
-//! An hour keeps what one combination of tenant, model, key and so on used, line by line at one
-//! price each, so that quantity × unit price is the amount, exactly, after any further addition.
+//! An hour keeps the quantities of one combination of tenant, model, key and so on, with one line
+//! for each meter and price. So quantity × unit price is exactly the amount, also after further
+//! additions.
 
 use std::collections::BTreeMap;
 
@@ -12,49 +13,49 @@ use serde::{Deserialize, Serialize};
 use taximeter_ledger::{Correction, RecordCost, RecordLine};
 use taximeter_pricing::Source;
 
-use crate::row::BillRow;
+use crate::billed_request::BilledRequest;
 use crate::sums::{Sums, add_exactly};
 use crate::zone::Zone;
 
-/// Which requests are added up: those that agree in all of this.
+/// The requests that are added up together: they agree in all of these members.
 ///
-/// As JSON it is without its hour: the combination of the rest comes again in every hour.
+/// Its JSON has no hour, because the same combination of the other members occurs in every hour.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HourKey {
-    /// Its first instant, UTC; admission decides. Of an hour that a period cuts, the first one
-    /// inside.
+    /// First instant of the hour of admission, UTC. If a period cuts the hour, the first instant
+    /// inside the period.
     #[serde(skip)]
     pub hour: Timestamp,
-    /// Who pays.
+    /// The tenant that pays.
     pub tenant: String,
-    /// The answer's model, or the request's when there was no answer.
+    /// The model of the answer, or of the request if there was no answer.
     pub model: Option<String>,
     /// `gen_ai.provider.name`.
     pub provider: String,
-    /// Upstream's name.
+    /// Name of the upstream.
     pub upstream: String,
     /// `gen_ai.operation.name`.
     pub operation: String,
     /// Route template.
     pub route: String,
-    /// Which key.
+    /// The API key.
     pub key_id: Option<String>,
     /// Labels of the key.
     pub labels: BTreeMap<String, String>,
-    /// ISO 4217; `None` where the cost is unknown.
+    /// ISO 4217. `None` if the cost is unknown.
     pub currency: Option<String>,
-    /// Whether these are later corrections of requests of that hour, and not the requests.
+    /// Whether this is a later correction of requests of that hour.
     pub correction: bool,
-    /// Whether those were made after the calendar month of the requests, UTC as FOCUS has it: what
-    /// they correct was invoiced before.
+    /// Whether the correction was made after the calendar month of the requests (UTC, as in FOCUS).
+    /// Then it corrects an invoiced charge.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
 }
 
-/// What they add up to.
+/// The sums of an hour.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hour {
-    /// Requests, tokens and money. A correction adds money alone.
+    /// Requests, tokens and money. A correction adds money only.
     pub sums: Sums,
     /// Quantities by meter and price.
     pub lines: BTreeMap<LineKey, Decimal>,
@@ -65,17 +66,17 @@ pub struct Hour {
 pub struct LineKey {
     /// `input`, `cache_read`, `output` and so on.
     pub meter: String,
-    /// Model of a further pass; `None` is the request's own.
+    /// Model of a further model run. `None` for the request's own.
     pub model: Option<String>,
     /// What is counted: `tokens`, `seconds`, `calls` and so on.
     pub unit: String,
-    /// Money per one, as owed.
+    /// Contracted price of one.
     pub unit_price: Decimal,
-    /// Money per one at list price.
+    /// List price of one.
     pub list_unit_price: Decimal,
     /// Version and row of the price book.
     pub price_id: String,
-    /// Where the quantity comes from.
+    /// Source of the quantity.
     pub source: Source,
 }
 
@@ -85,9 +86,9 @@ pub struct LineKey {
 pub struct TooLarge;
 
 impl HourKey {
-    /// Where a request of that row belongs.
+    /// The key of a request.
     #[must_use]
-    pub fn of(row: &BillRow<'_>) -> Self {
+    pub fn of(row: &BilledRequest<'_>) -> Self {
         Self {
             hour: hour_of(row.started_at),
             tenant: row.tenant.to_owned(),
@@ -106,9 +107,9 @@ impl HourKey {
 }
 
 impl Hour {
-    /// One request.
+    /// An hour with one request.
     #[must_use]
-    pub fn of(row: &BillRow<'_>) -> Self {
+    pub fn of(row: &BilledRequest<'_>) -> Self {
         let mut hour = Self { sums: Sums::of(row), lines: BTreeMap::new() };
         if let Some(cost) = row.cost {
             hour.add_lines(cost, row.source, Decimal::ONE);
@@ -116,7 +117,8 @@ impl Hour {
         hour
     }
 
-    /// A cost that a correction takes back (`before`, `sign` −1) or charges (`after`, 1).
+    /// The cost that a correction takes back (`before`, with the `sign` −1) or charges (`after`,
+    /// with 1).
     #[must_use]
     pub fn corrected(cost: Option<&RecordCost>, sign: Decimal, source: Source) -> Self {
         let mut hour = Self { sums: Sums::corrected(cost, sign), lines: BTreeMap::new() };
@@ -129,7 +131,7 @@ impl Hour {
     /// Adds `other`, which has the same key.
     ///
     /// # Errors
-    /// [`TooLarge`]; nothing was added then.
+    /// [`TooLarge`]. Then nothing was added.
     pub fn add(&mut self, other: &Self) -> Result<(), TooLarge> {
         let mut sums = self.sums.clone();
         sums.add(&other.sums).ok_or(TooLarge)?;
@@ -169,34 +171,35 @@ impl LineKey {
     }
 }
 
-/// What a correction of a request adds to its hour: what was owed is taken back, then what is owed
-/// is charged.
+/// The changes of a correction to the hour of its request: it takes back the cost before, and
+/// charges the cost after.
 #[must_use]
-pub fn corrected(row: &BillRow<'_>, correction: &Correction) -> [(HourKey, Hour); 2] {
+pub fn corrected(row: &BilledRequest<'_>, correction: &Correction) -> [(HourKey, Hour); 2] {
     let before = (correction.before.as_ref(), Decimal::NEGATIVE_ONE);
     let after = (correction.after.as_ref(), Decimal::ONE);
     let late = month_of(row.started_at) < month_of(correction.made_at);
     [before, after].map(|(cost, sign)| {
-        let key = HourKey { correction: true, late, ..HourKey::of(&BillRow { cost, ..*row }) };
+        let key =
+            HourKey { correction: true, late, ..HourKey::of(&BilledRequest { cost, ..*row }) };
         (key, Hour::corrected(cost, sign, row.source))
     })
 }
 
-/// The hour that `at` lies in, UTC.
+/// The hour of `at`, UTC.
 #[must_use]
 pub fn hour_of(at: Timestamp) -> Timestamp {
     let floor = TimestampRound::new().smallest(Unit::Hour).mode(jiff::RoundMode::Floor);
     at.round(floor).unwrap_or(at)
 }
 
-/// First day of the calendar month that `at` lies in, UTC.
+/// First day of the calendar month of `at`, UTC.
 fn month_of(at: Timestamp) -> Date {
     Zone::UTC.date_of(at).first_of_month()
 }
 
 #[cfg(test)]
 mod tests {
-    use taximeter_ledger::{Record, Reserve, died};
+    use taximeter_ledger::{Record, Reserve, gateway_died_record};
 
     use super::*;
     use crate::fixtures::{cost, line};
@@ -210,10 +213,10 @@ mod tests {
             "amount": null
         }))
         .unwrap();
-        died(&reserve, None, reserve.started_at, "pod/0")
+        gateway_died_record(&reserve, None, reserve.started_at, "pod/0")
     }
 
-    /// Σ quantity × price of all lines: what is owed, and at list price.
+    /// Σ quantity × price of all lines, at contracted prices and at list prices.
     fn priced(hour: &Hour) -> (Decimal, Decimal) {
         let sum = |price: fn(&LineKey) -> Decimal| {
             hour.lines.iter().map(|(key, quantity)| price(key) * quantity).sum()
@@ -223,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_hour_begins_with_its_first_instant() {
-        let key = HourKey::of(&BillRow::from(&record()));
+        let key = HourKey::of(&BilledRequest::from(&record()));
         assert_eq!(key.hour.to_string(), "2026-11-20T16:00:00Z");
         assert_eq!((key.currency, key.correction), (None, false));
         let before: Timestamp = "1969-12-31T23:30:00Z".parse().unwrap();
@@ -238,7 +241,7 @@ mod tests {
             let list_unit_price = Some("0.00000060".parse().unwrap());
             let input = RecordLine { list_unit_price, ..line("input", tokens, "0.0000005") };
             record.cost = Some(cost(vec![input, line("output", 3, "0.0000015")]));
-            whole.add(&Hour::of(&BillRow::from(&record))).unwrap();
+            whole.add(&Hour::of(&BilledRequest::from(&record))).unwrap();
         }
         assert_eq!(whole.lines.len(), 2);
         assert_eq!((whole.sums.requests, whole.sums.unknown_cost_requests), (49, 0));
@@ -252,7 +255,7 @@ mod tests {
         let (before, after) =
             (cost(vec![line("input", 10, "0.5")]), cost(vec![line("input", 10, "0.4")]));
         record.cost = Some(before.clone());
-        let mut hour = Hour::of(&BillRow::from(&record));
+        let mut hour = Hour::of(&BilledRequest::from(&record));
         hour.add(&Hour::corrected(Some(&before), Decimal::NEGATIVE_ONE, Source::Reported)).unwrap();
         hour.add(&Hour::corrected(Some(&after), Decimal::ONE, Source::Reported)).unwrap();
         assert_eq!(hour.sums.cost, Some(Decimal::from(4)));
@@ -270,11 +273,11 @@ mod tests {
                 "reason": "typo"
             }))
             .unwrap();
-            corrected(&BillRow::from(&record), &correction).map(|(key, _)| key.late)
+            corrected(&BilledRequest::from(&record), &correction).map(|(key, _)| key.late)
         };
         assert_eq!(late("2026-11-30T23:59:59.999999Z"), [false, false]);
         assert_eq!(late("2026-12-01T00:00:00Z"), [true, true]);
-        let key = HourKey { late: true, ..HourKey::of(&BillRow::from(&record)) };
+        let key = HourKey { late: true, ..HourKey::of(&BilledRequest::from(&record)) };
         let json = serde_json::to_string(&key).unwrap();
         assert_eq!(serde_json::from_str::<HourKey>(&json).unwrap().late, key.late);
         let before = json.replace(",\"late\":true", "");
@@ -283,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_cost_that_becomes_known_is_no_longer_unknown() {
-        let mut hour = Hour::of(&BillRow::from(&record()));
+        let mut hour = Hour::of(&BilledRequest::from(&record()));
         let after = cost(vec![line("input", 10, "0.4")]);
         hour.add(&Hour::corrected(None, Decimal::NEGATIVE_ONE, Source::Unknown)).unwrap();
         hour.add(&Hour::corrected(Some(&after), Decimal::ONE, Source::Unknown)).unwrap();

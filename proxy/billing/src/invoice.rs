@@ -1,4 +1,4 @@
-//! A bill as an invoice: each tenant's quantities, prices and amounts.
+//! An invoice: each tenant's quantities, prices and amounts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,61 +13,62 @@ use crate::period::Period;
 use crate::sums::{add_exactly, exact_product};
 use crate::zone::Zone;
 
-/// A forecast goes by the last days, as many of them as the period has behind it.
+/// The forecast is based on the last days, at most this many.
 const FORECAST_DAYS: i32 = 7;
-/// And by at least so many: less than a day tells nothing of the hours that it lacks.
+/// The forecast needs at least this many days. With less than a day, it would miss some hours of
+/// the day.
 const FORECAST_DAYS_MIN: i32 = 1;
 
-/// What is owed for a period, by whom and for what.
+/// The cost of a period, by tenant, model and meter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invoice {
-    /// When the requests were admitted.
+    /// The requests were admitted in this period.
     pub period: Period,
-    /// Whose month or day that is.
+    /// The time zone of the period.
     pub zone: Zone,
-    /// The largest first.
-    pub tenants: Vec<TenantPart>,
+    /// The highest total first.
+    pub tenants: Vec<TenantInvoice>,
     /// By currency.
     pub totals: BTreeMap<String, Decimal>,
-    /// Where the period is not over: what is owed so far, and what it may come to.
+    /// For a period that is not over: the time of the invoice, and the forecast.
     pub provisional: Option<Provisional>,
 }
 
-/// One tenant's part.
+/// The part of one tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TenantPart {
-    /// Who pays.
+pub struct TenantInvoice {
+    /// The tenant that pays.
     pub tenant: String,
-    /// By model, the dearest first, then by meter.
+    /// By model, the highest cost first, then by meter.
     pub lines: Vec<InvoiceLine>,
-    /// What is free.
+    /// The credits for allowances.
     pub credits: Vec<Credit>,
-    /// By currency, less what is free.
+    /// By currency, reduced by the credits.
     pub totals: BTreeMap<String, Decimal>,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Requests whose cost is unknown, and which no line has.
+    /// Number of requests whose cost is unknown. They are in no line.
     pub unknown_cost_requests: u64,
 }
 
 /// One meter of one model at one price.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvoiceLine {
-    /// Who answered; `None` is not known.
+    /// The model that answered. `None` if it is not known.
     pub model: Option<String>,
     /// `input`, `cache_read`, `output` and so on.
     pub meter: String,
     /// What is counted.
     pub unit: String,
-    /// A later correction.
+    /// Whether this is a later correction.
     pub correction: bool,
-    /// How many.
+    /// The quantity.
     pub quantity: Decimal,
-    /// The part of it that the engine did not report but we counted.
+    /// The part of the quantity that Taximeter counted, because the engine did not report it.
     pub counted: Decimal,
-    /// Money per one.
+    /// Contracted price of one.
     pub unit_price: Decimal,
-    /// Money per one at list price.
+    /// List price of one.
     pub list_unit_price: Decimal,
     /// ISO 4217.
     pub currency: String,
@@ -75,13 +76,13 @@ pub struct InvoiceLine {
     pub amount: Decimal,
 }
 
-/// A period that is not over.
+/// The state of a period that is not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provisional {
-    /// Up to when.
+    /// The time of the invoice.
     pub until: Timestamp,
-    /// By currency: what is owed so far, and the rest of the period at the rate of the last days.
-    /// Empty while there is less than a day to go by.
+    /// By currency: the cost so far, and the cost of the rest of the period at the rate of the last
+    /// days. Empty while there is less than one day to base it on.
     pub forecast: BTreeMap<String, Decimal>,
 }
 
@@ -91,22 +92,22 @@ pub struct Invoicer {
     period: Period,
     zone: Zone,
     now: Timestamp,
-    tenants: BTreeMap<String, Tenant>,
-    /// Money of the days that the forecast goes by.
+    tenants: BTreeMap<String, TenantSums>,
+    /// Cost of the days that the forecast is based on.
     recent: BTreeMap<String, Decimal>,
     first: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
-struct Tenant {
+struct TenantSums {
     requests: u64,
     unknown_cost_requests: i64,
     credits: Vec<Credit>,
-    lines: BTreeMap<Key, Quantity>,
+    lines: BTreeMap<InvoiceLineKey, InvoiceQuantity>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct InvoiceLineKey {
     model: Option<String>,
     correction: bool,
     meter: String,
@@ -117,31 +118,31 @@ struct Key {
 }
 
 #[derive(Debug, Default)]
-struct Quantity {
+struct InvoiceQuantity {
     all: Decimal,
     counted: Decimal,
 }
 
 impl Invoicer {
-    /// An empty invoice, seen from `now`.
+    /// An empty invoice at the time `now`.
     #[must_use]
     pub fn new(period: Period, zone: Zone, now: Timestamp) -> Self {
         let (tenants, recent) = (BTreeMap::new(), BTreeMap::new());
         Self { period, zone, now, tenants, recent, first: None }
     }
 
-    /// Where the days begin that the forecast goes by: of hours that are added as one sum, none may
-    /// be before it and another behind.
+    /// Start of the days that the forecast is based on. Hours that are added as one sum must all
+    /// lie before it, or all after it.
     #[must_use]
     pub fn recent_since(&self) -> Timestamp {
         let days = SignedDuration::from_hours(24 * i64::from(FORECAST_DAYS));
         self.now.checked_sub(days).map_or(self.period.from(), |since| since.max(self.period.from()))
     }
 
-    /// Adds an hour; one outside the period is left out.
+    /// Adds an hour. Hours outside the period are ignored.
     ///
     /// # Errors
-    /// [`TooLarge`]; nothing of what is half added should be used.
+    /// [`TooLarge`]. After an error the invoice must not be used.
     pub fn add(&mut self, key: &HourKey, hour: &Hour) -> Result<(), TooLarge> {
         if !self.period.contains(key.hour) {
             return Ok(());
@@ -153,7 +154,7 @@ impl Invoicer {
             tenant.unknown_cost_requests.saturating_add(hour.sums.unknown_cost_requests);
         let currency = key.currency.clone().unwrap_or_default();
         for (line, quantity) in &hour.lines {
-            let key = Key {
+            let key = InvoiceLineKey {
                 model: line.model.clone().or_else(|| key.model.clone()),
                 correction: key.correction,
                 meter: line.meter.clone(),
@@ -177,7 +178,7 @@ impl Invoicer {
         Ok(())
     }
 
-    /// Takes off what an allowance covers of the hours that were added.
+    /// Subtracts the credit of an allowance.
     pub fn add_credit(&mut self, credit: Credit) {
         self.tenants.entry(credit.tenant.clone()).or_default().credits.push(credit);
     }
@@ -223,13 +224,13 @@ impl Invoicer {
     }
 }
 
-impl Tenant {
-    fn part(self, tenant: String) -> Result<TenantPart, TooLarge> {
-        let mut part = TenantPart {
+impl TenantSums {
+    fn part(self, tenant: String) -> Result<TenantInvoice, TooLarge> {
+        let mut part = TenantInvoice {
             tenant,
             requests: self.requests,
             unknown_cost_requests: u64::try_from(self.unknown_cost_requests).unwrap_or_default(),
-            ..TenantPart::default()
+            ..TenantInvoice::default()
         };
         let mut by_model: BTreeMap<Option<String>, Decimal> = BTreeMap::new();
         for (key, quantity) in self.lines {
@@ -265,7 +266,7 @@ impl Tenant {
     }
 }
 
-/// Meters in the order in which a request uses them; the others behind, by name.
+/// The position of a meter: first the meters of tokens in a fixed order, then the others by name.
 fn rank(meter: &str) -> (usize, String) {
     const ORDER: [&str; 6] =
         ["input", "cache_read", "cache_write", "cache_write_long", "output", "reasoning"];

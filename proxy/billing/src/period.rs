@@ -1,4 +1,4 @@
-//! Which time a bill is about.
+//! The period of a bill.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,23 +9,23 @@ use jiff::{SignedDuration, Timestamp};
 use crate::hours::hour_of;
 use crate::zone::{Unit, Zone};
 
-/// Most hours, days or months that a period is split by.
+/// Most hours, days or months that a period is split into.
 const UNITS_MAX: usize = 1_000_000;
 
-/// A span of time, start included, end not; UTC, to the microsecond.
+/// A span of time in UTC, to the microsecond. The start is included, the end is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
     from: Timestamp,
     to: Timestamp,
 }
 
-/// A calendar month, wherever; `2026-11`.
+/// A calendar month in any zone: `2026-11`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Month {
     first: Date,
 }
 
-/// A time as it is written: a day, which begins in each zone at another instant, or an instant.
+/// A time as it is written: a day, whose start depends on the zone, or an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// The first instant of the day, `2026-11-20`.
@@ -34,18 +34,18 @@ pub enum Moment {
     Instant(Timestamp),
 }
 
-/// Why a text or a pair of instants is no period.
+/// Why a text or a pair of instants is not a period.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeriodError {
     /// Not `YYYY-MM`.
-    #[error("{0:?} is no month; write it like 2026-11")]
+    #[error("{0:?} is not a month; write it like 2026-11")]
     Month(String),
     /// Not `YYYY-MM-DD`.
-    #[error("{0:?} is no day; write it like 2026-11-20")]
+    #[error("{0:?} is not a day; write it like 2026-11-20")]
     Day(String),
     /// Neither a date nor RFC 3339.
-    #[error("{0:?} is no time; write a date like 2026-11-20, or 2026-11-20T16:00:00Z")]
+    #[error("{0:?} is not a time; write a date like 2026-11-20, or 2026-11-20T16:00:00Z")]
     Instant(String),
     /// The end is not after the start.
     #[error("the period ends at {to}, which is not after its start at {from}")]
@@ -55,15 +55,15 @@ pub enum PeriodError {
         /// End.
         to: Timestamp,
     },
-    /// The zone has gone over the date line, or the calendar is at its end.
+    /// The zone has no such day, because it crossed the date line, or the calendar ends before.
     #[error("there is no {date} in {zone}")]
     NoSuchDay {
         /// The day.
         date: Date,
-        /// Where.
+        /// The zone.
         zone: String,
     },
-    /// More than `UNITS_MAX`.
+    /// The period has more than `UNITS_MAX` units.
     #[error("{from} to {to} is more than {UNITS_MAX} hours, days or months; bill a shorter period")]
     TooLong {
         /// Start.
@@ -74,9 +74,9 @@ pub enum PeriodError {
 }
 
 impl Period {
-    /// From `from` up to, and without, `to`; parts of a microsecond are cut off.
+    /// From `from` to `to`, without `to`. Parts of a microsecond are cut off.
     ///
-    /// Errors: `Empty` when `to` is not after `from`.
+    /// Errors: `Empty` if `to` is not after `from`.
     pub fn new(from: Timestamp, to: Timestamp) -> Result<Self, PeriodError> {
         let (from, to) = (to_microsecond(from), to_microsecond(to));
         if from < to { Ok(Self { from, to }) } else { Err(PeriodError::Empty { from, to }) }
@@ -84,19 +84,19 @@ impl Period {
 
     /// The calendar month `YYYY-MM` in UTC.
     ///
-    /// Errors: `Month` when `text` is none.
+    /// Errors: `Month` if `text` is not a month.
     pub fn month(text: &str) -> Result<Self, PeriodError> {
         text.parse::<Month>()?.period(&Zone::UTC)
     }
 
-    /// The calendar month of `zone` that `at` lies in.
+    /// The calendar month of `zone` with the instant `at`.
     ///
-    /// Errors: `Month` in the last month that the calendar can express.
+    /// Errors: `Month` in the last month of the calendar.
     pub fn month_of(at: Timestamp, zone: &Zone) -> Result<Self, PeriodError> {
         Month::of(at, zone).period(zone)
     }
 
-    /// The day in `zone`: 24 hours, or as many as it has where clocks are put on or back.
+    /// The day in `zone`. It has 24 hours, or more or fewer when clocks change.
     ///
     /// Errors: `NoSuchDay`.
     pub fn day(date: Date, zone: &Zone) -> Result<Self, PeriodError> {
@@ -115,14 +115,14 @@ impl Period {
         self.from
     }
 
-    /// First instant after.
+    /// First instant after the period.
     #[must_use]
     pub const fn to(&self) -> Timestamp {
         self.to
     }
 
-    /// Its part before the first whole hour, its whole hours, and its part after the last one; of a
-    /// period without a whole hour all is in the first.
+    /// The part before the first whole hour, the whole hours, and the part after the last one. A
+    /// period without a whole hour is all in the first part.
     #[must_use]
     pub fn by_hours(&self) -> [Option<Self>; 3] {
         let begun = hour_of(self.from);
@@ -136,13 +136,13 @@ impl Period {
         }
     }
 
-    /// The period in parts, so that no hour of UTC in one of them is of two hours, days or months
-    /// of `zone`: cut where one of these begins within an hour of UTC, and nowhere else.
+    /// Splits the period so that each hour of UTC in a part lies in one hour, day or month of
+    /// `zone`. It cuts only where a unit of the zone begins inside an hour of UTC.
     ///
     /// Errors: `TooLong`.
     pub fn parts(&self, unit: Unit, zone: &Zone) -> Result<Vec<Self>, PeriodError> {
         let mut parts = Vec::new();
-        // Here each begins with an hour.
+        // In UTC each unit begins with an hour.
         if zone.is_utc() {
             return Ok(vec![*self]);
         }
@@ -160,7 +160,8 @@ impl Period {
         Err(PeriodError::TooLong { from: self.from, to: self.to })
     }
 
-    /// Where hours, days or months of `zone` begin inside of it, and itself, in order.
+    /// The start of the period, and the starts of all hours, days or months of `zone` inside it, in
+    /// order.
     ///
     /// Errors: `TooLong`.
     pub fn starts(&self, unit: Unit, zone: &Zone) -> Result<Vec<Timestamp>, PeriodError> {
@@ -173,13 +174,13 @@ impl Period {
         Ok(starts)
     }
 
-    /// Whether something admitted `at` belongs to it.
+    /// Whether a request that was admitted at `at` belongs to it.
     #[must_use]
     pub fn contains(&self, at: Timestamp) -> bool {
         self.from <= at && at < self.to
     }
 
-    /// Its name in `zone`: `2026-11`, `2026-11-20`, or both ends of any other span.
+    /// Its name in `zone`: `2026-11`, `2026-11-20`, or both ends of any other period.
     #[must_use]
     pub fn name(&self, zone: &Zone) -> String {
         let date = zone.date_of(self.from);
@@ -192,8 +193,8 @@ impl Period {
         format!("{} to {}", self.from, self.to)
     }
 
-    /// What a bill has above it: the name and the zone, and the instants where they are not in the
-    /// name or plain from it.
+    /// The heading of a bill: the name and the zone, and both instants if they do not follow from
+    /// the name.
     #[must_use]
     pub fn heading(&self, zone: &Zone) -> String {
         let (name, both) = (self.name(zone), format!("{} to {}", self.from, self.to));
@@ -212,15 +213,15 @@ impl fmt::Display for Period {
 }
 
 impl Month {
-    /// The one that `at` lies in.
+    /// The month of `at`.
     #[must_use]
     pub fn of(at: Timestamp, zone: &Zone) -> Self {
         Self { first: zone.date_of(at).first_of_month() }
     }
 
-    /// When it is in `zone`.
+    /// Its period in `zone`.
     ///
-    /// Errors: `Month` for the last month that the calendar can express.
+    /// Errors: `Month` for the last month of the calendar.
     pub fn period(self, zone: &Zone) -> Result<Period, PeriodError> {
         let next = self.first.last_of_month().tomorrow().ok();
         let ends = next.and_then(|next| Some((zone.start_of(self.first)?, zone.start_of(next)?)));
@@ -244,7 +245,7 @@ impl FromStr for Month {
             return Err(wrong());
         }
         let first: Date = format!("{text}-01").parse().map_err(|_| wrong())?;
-        // The last one of the calendar has no end.
+        // The last month of the calendar has no end.
         first.last_of_month().tomorrow().map_err(|_| wrong())?;
         Ok(Self { first })
     }
@@ -257,7 +258,7 @@ impl fmt::Display for Month {
 }
 
 impl Moment {
-    /// When it is in `zone`.
+    /// The instant in `zone`.
     ///
     /// Errors: `NoSuchDay` beyond the calendar.
     pub fn at(self, zone: &Zone) -> Result<Timestamp, PeriodError> {
@@ -284,16 +285,16 @@ impl FromStr for Moment {
 
 /// Reads `YYYY-MM-DD`.
 ///
-/// Errors: `Day` when `text` is none.
+/// Errors: `Day` if `text` is not a day.
 pub fn day(text: &str) -> Result<Date, PeriodError> {
     let is_date = text.len() == "YYYY-MM-DD".len();
     let date = is_date.then(|| text.parse().ok()).flatten();
     date.ok_or_else(|| PeriodError::Day(text.to_owned()))
 }
 
-/// Reads a date (midnight UTC) or an RFC 3339 time with offset.
+/// Reads a date (midnight UTC) or an RFC 3339 time with an offset.
 ///
-/// Errors: `Instant` when `text` is neither.
+/// Errors: `Instant` if `text` is neither.
 pub fn instant(text: &str) -> Result<Timestamp, PeriodError> {
     text.parse::<Moment>()?.at(&Zone::UTC)
 }

@@ -1,4 +1,4 @@
-//! Hours in, quantities by meter and source out: a bill's lines, grouped as one likes.
+//! Adds up quantities by meter and source, for the dimensions of a bill.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,87 +7,87 @@ use rust_decimal::Decimal;
 use taximeter_pricing::Source;
 
 use crate::bill::{BillError, LINES_MAX};
-use crate::group::{Grouping, Place};
+use crate::group::{GroupKey, Grouping};
 use crate::hours::{Hour, HourKey};
 use crate::sums::{add_exactly, exact_product};
 use crate::zone::Zone;
 
-/// What quantities are split by beside a grouping of requests.
+/// What splits quantities in addition to the dimensions of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Split {
     /// `input`, `cache_read`, `output` and so on.
     pub meter: bool,
-    /// Who said how many.
+    /// The source of the quantity.
     pub source: bool,
 }
 
 /// Quantities of one unit that agree in the grouping and the split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuantityLine {
-    /// One per dimension of the grouping; `None` when the requests have nothing there.
+    /// One for each dimension of the grouping. `None` if the requests have no value there.
     pub keys: Vec<Option<String>>,
-    /// `None` where all are added up.
+    /// `None` if all meters are added up.
     pub meter: Option<String>,
-    /// `None` where all are added up.
+    /// `None` if all sources are added up.
     pub source: Option<Source>,
     /// What is counted: `tokens`, `seconds`, `calls` and so on.
     pub unit: String,
-    /// How many.
+    /// The quantity.
     pub quantity: Decimal,
-    /// Money as owed, before what is free; exact.
+    /// Cost before credits, exact.
     pub cost: Decimal,
-    /// Money at list price; exact.
+    /// Cost at list price, exact.
     pub list_cost: Decimal,
 }
 
-/// Takes hours in any order and adds up what has a price.
+/// Takes hours in any order and adds up all quantities with a price.
 #[derive(Debug)]
 pub struct Quantities {
     zone: Zone,
     by: Grouping,
     split: Split,
-    lines: HashMap<Key, Sum>,
+    lines: HashMap<QuantityKey, QuantitySum>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
-    place: Place,
+struct QuantityKey {
+    group_key: GroupKey,
     meter: Option<String>,
     source: Option<Source>,
     unit: String,
 }
 
 #[derive(Debug, Default)]
-struct Sum {
+struct QuantitySum {
     quantity: Decimal,
     cost: Decimal,
     list_cost: Decimal,
 }
 
 impl Quantities {
-    /// None yet.
+    /// No quantities yet.
     #[must_use]
     pub fn new(zone: Zone, by: Grouping, split: Split) -> Self {
         Self { zone, by, split, lines: HashMap::new() }
     }
 
-    /// Adds what an hour has. All hours must be in one currency.
+    /// Adds an hour. All hours must be in one currency.
     ///
     /// # Errors
-    /// `Overflow` where a sum cannot be kept exactly, `TooManyLines`. Nothing of what fails should
-    /// be used: stop there.
+    /// `Overflow` if a sum cannot be kept exactly, and `TooManyLines`. After an error the sums must
+    /// not be used.
     pub fn add(&mut self, key: &HourKey, hour: &Hour) -> Result<(), BillError> {
         let overflow = || BillError::Overflow { tenant: key.tenant.clone() };
-        let place = self.by.place(key, &self.zone);
+        let group_key = self.by.group_key(key, &self.zone);
         for (line, quantity) in &hour.lines {
-            let key = Key {
-                place: place.clone(),
+            let key = QuantityKey {
+                group_key: group_key.clone(),
                 meter: self.split.meter.then(|| line.meter.clone()),
                 source: self.split.source.then_some(line.source),
                 unit: line.unit.clone(),
             };
             let sum = self.lines.entry(key).or_default();
-            let more = Sum {
+            let more = QuantitySum {
                 quantity: *quantity,
                 cost: exact_product(*quantity, line.unit_price).ok_or_else(overflow)?,
                 list_cost: exact_product(*quantity, line.list_unit_price).ok_or_else(overflow)?,
@@ -97,10 +97,13 @@ impl Quantities {
         if self.lines.len() > LINES_MAX { Err(BillError::TooManyLines) } else { Ok(()) }
     }
 
-    /// In order of time where grouped by time, then the largest cost first, then by name.
+    /// If grouped by time, in order of time. Then the highest cost first, then by name.
     #[must_use]
     pub fn finish(self) -> Vec<QuantityLine> {
-        let line = |(Key { place: (start, keys), meter, source, unit }, sum): (_, Sum)| {
+        let line = |(QuantityKey { group_key: (start, keys), meter, source, unit }, sum): (
+            _,
+            QuantitySum,
+        )| {
             let quantity = sum.quantity.normalize();
             let (cost, list_cost) = (sum.cost.normalize(), sum.list_cost.normalize());
             (start, QuantityLine { keys, meter, source, unit, quantity, cost, list_cost })
@@ -114,7 +117,7 @@ impl Quantities {
     }
 }
 
-impl Sum {
+impl QuantitySum {
     fn add(&mut self, more: &Self) -> Option<()> {
         self.quantity = add_exactly(self.quantity, more.quantity)?;
         self.cost = add_exactly(self.cost, more.cost)?;
@@ -130,7 +133,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{self, key};
 
-    /// At twice that price on the list.
+    /// The list price is twice this price.
     fn hour(meter: &str, tokens: u64, price: &str, source: Source) -> Hour {
         let line = fixtures::line(meter, tokens, price);
         let list_unit_price = Some(line.unit_price * Decimal::TWO);

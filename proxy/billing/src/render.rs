@@ -1,4 +1,4 @@
-//! A bill as text: for people, for spreadsheets, for programs.
+//! Bills as text: for people, for spreadsheets, for programs.
 
 mod columns;
 mod csv;

@@ -1,7 +1,7 @@
-//! What one tenant owes for one period, in a form that can be signed and checked.
+//! A statement: the cost of one tenant in one period, in a form that can be signed and checked.
 //!
-//! A statement carries all that its total is made of, so that whoever has it can add it up again;
-//! its canonical bytes are what a signature covers.
+//! A statement contains all numbers that make up its total, so its reader can add them up again. A
+//! signature covers its canonical bytes.
 
 use std::collections::BTreeMap;
 
@@ -17,54 +17,55 @@ use crate::period::Period;
 use crate::sums::{add_exactly, exact_product};
 use crate::zone::Zone;
 
-/// Form of the statements that are made; the only one that is read.
+/// The version of the form that is written. Readers accept no other.
 pub const STATEMENT_VERSION: u32 = 1;
 
-/// What one tenant owes for one period.
+/// The cost of one tenant in one period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
     /// [`STATEMENT_VERSION`].
     pub version: u32,
-    /// Who pays.
+    /// The tenant that pays.
     pub tenant: String,
-    /// First instant; admission decides.
+    /// First instant. The statement has the requests that were admitted from then on.
     pub from: Timestamp,
-    /// First instant after.
+    /// First instant after the period.
     pub to: Timestamp,
-    /// Whose month that is; left out where it is UTC's.
+    /// The time zone of the month. Absent if it is UTC.
     #[serde(default = "utc", skip_serializing_if = "is_utc")]
     pub zone: String,
-    /// The period was not over when the statement was made: more may come.
+    /// Whether the period was not over when the statement was made. Then the cost can rise.
     pub provisional: bool,
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Requests whose cost is unknown, and which no line has.
+    /// Number of requests whose cost is unknown. They are in no line.
     pub unknown_cost_requests: u64,
-    /// In order of model, meter and price.
+    /// In the order of model, meter and price.
     pub lines: Vec<StatementLine>,
-    /// What is taken off, by month and what is free.
+    /// The credits, by month and what they cover.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credits: Vec<Credit>,
-    /// Sums of the lines by currency, less the credits; exact.
+    /// Sums of the lines by currency, reduced by the credits, exact.
     pub totals: BTreeMap<String, Decimal>,
-    /// What the journals were whose entries it is made of: who has them can tell whether they were
-    /// changed since.
+    /// The state of the journals that contain the entries. With them, a reader can tell whether the
+    /// journals have changed since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub journals: Vec<StatementJournal>,
 }
 
-/// A journal, as far as it was written.
+/// The state of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatementJournal {
-    /// `journal` is that of requests, `corrections` that of corrections.
+    /// `journal` has the requests, `corrections` has the corrections.
     pub name: String,
-    /// Who writes it.
+    /// The gateway that writes the journal.
     pub gateway: String,
-    /// Its last entry.
+    /// Sequence number of its last entry.
     pub last_seq: u64,
-    /// Of its last segment up to that entry, which says what the one before was, and so on.
+    /// Digest of its last segment up to that entry. Each segment contains the digest of the one
+    /// before.
     pub sha256: String,
 }
 
@@ -72,13 +73,13 @@ pub struct StatementJournal {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatementLine {
-    /// Who answered.
+    /// The model that answered.
     pub model: Option<String>,
     /// `input`, `cache_read`, `output` and so on.
     pub meter: String,
     /// What is counted.
     pub unit: String,
-    /// Where the quantity comes from.
+    /// Source of the quantity.
     pub source: Source,
     /// Whether this is a later correction.
     pub correction: bool,
@@ -86,25 +87,27 @@ pub struct StatementLine {
     pub price_id: String,
     /// ISO 4217.
     pub currency: String,
-    /// Money per one.
+    /// Contracted price of one.
     pub unit_price: Decimal,
-    /// How many.
+    /// The quantity.
     pub quantity: Decimal,
     /// `quantity` × `unit_price`, exact.
     pub amount: Decimal,
 }
 
-/// What does not add up in a statement.
+/// What is wrong in a statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatementFault {
-    /// Of another form.
-    #[error("the statement has form {found}, and this taximeter reads form {STATEMENT_VERSION}")]
+    /// The statement has another version.
+    #[error(
+        "the statement has version {found}, but this taximeter reads version {STATEMENT_VERSION}"
+    )]
     Version {
-        /// Its form.
+        /// Its version.
         found: u32,
     },
-    /// A line whose amount is not its product.
+    /// The amount of a line is not the product of its quantity and price.
     #[error(
         "line {number} ({meter}): {quantity} × {unit_price} is not {amount}",
         meter = line.meter, quantity = line.quantity,
@@ -116,32 +119,33 @@ pub enum StatementFault {
         /// The line.
         line: Box<StatementLine>,
     },
-    /// A credit that takes nothing off, or is somebody else's.
-    #[error("credit {number} is none of {tenant}, or takes nothing off")]
+    /// A credit takes nothing off, or belongs to another tenant.
+    #[error("credit {number} belongs to another tenant than {tenant}, or takes nothing off")]
     Credit {
         /// From 1.
         number: usize,
-        /// Whose statement it is.
+        /// The tenant of the statement.
         tenant: String,
     },
-    /// A total that is not the sum of its lines, less its credits.
-    #[error("the total in {currency} is {total}, and its lines add up to {sum}")]
+    /// A total is not the sum of its lines, reduced by its credits.
+    #[error("the total in {currency} is {total}, but its lines add up to {sum}")]
     Total {
         /// ISO 4217.
         currency: String,
-        /// What it says.
+        /// The total in the statement.
         total: Decimal,
-        /// What its lines say.
+        /// The sum of its lines and credits.
         sum: Decimal,
     },
-    /// More digits than can be kept exactly.
+    /// A sum has more digits than can be kept exactly.
     #[error("the sums of the statement are too large to be kept exactly")]
     TooLarge,
 }
 
 impl Statement {
-    /// What `tenant` owes for `period`, a month of `zone`, out of all hours of it, those of others left
-    /// out, and what of it is free. It names no journals.
+    /// The statement of `tenant` for `period`, a month of `zone`. `hours` may contain other
+    /// tenants, which are ignored. `credits` are the tenant's credits. The statement names no
+    /// journals.
     ///
     /// # Errors
     /// [`StatementFault::TooLarge`].
@@ -204,10 +208,10 @@ impl Statement {
         })
     }
 
-    /// Adds it up again.
+    /// Adds up the statement again.
     ///
     /// # Errors
-    /// The first thing that does not add up.
+    /// The first fault.
     pub fn check(&self) -> Result<(), StatementFault> {
         if self.version != STATEMENT_VERSION {
             return Err(StatementFault::Version { found: self.version });
@@ -237,11 +241,12 @@ impl Statement {
         Ok(())
     }
 
-    /// What a signature covers: JSON without blanks, members by name (RFC 8785).
+    /// The bytes that a signature covers: JSON without blanks, with the members in the order of
+    /// their names (RFC 8785).
     #[must_use]
     pub fn canonical(&self) -> String {
         let mut out = String::new();
-        // Its members are strings, whole numbers and lists of them: there is nothing that fails.
+        // The members are strings, whole numbers and lists of them, so this cannot fail.
         write_canonical(&serde_json::to_value(self).unwrap_or_default(), &mut out);
         out
     }
@@ -346,7 +351,7 @@ mod tests {
         let mut with = statement();
         with.credits.push(free("acme", "0.000005"));
         let fault = with.check().unwrap_err().to_string();
-        assert_eq!(fault, "the total in USD is 0.00006, and its lines add up to 0.000055");
+        assert_eq!(fault, "the total in USD is 0.00006, but its lines add up to 0.000055");
         with.totals.insert("USD".to_owned(), decimal("0.000055"));
         assert_eq!(with.check(), Ok(()));
         let read: Statement = serde_json::from_str(&with.canonical()).unwrap();
@@ -381,7 +386,7 @@ mod tests {
         let mut changed = statement();
         changed.totals.insert("USD".to_owned(), decimal("0.00005"));
         let fault = changed.check().unwrap_err().to_string();
-        assert_eq!(fault, "the total in USD is 0.00005, and its lines add up to 0.00006");
+        assert_eq!(fault, "the total in USD is 0.00005, but its lines add up to 0.00006");
         let mut changed = statement();
         changed.totals.insert("GBP".to_owned(), decimal("1"));
         assert!(matches!(changed.check(), Err(StatementFault::Total { .. })));

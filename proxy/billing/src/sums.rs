@@ -1,19 +1,18 @@
-//! What requests add up to: exact, and the unknown counted apart.
+//! Exact sums of requests. Unknown numbers are counted separately.
 
 use rust_decimal::Decimal;
 use serde::Serialize;
 use taximeter_ledger::RecordCost;
 use taximeter_pricing::Source;
 
-use crate::row::BillRow;
+use crate::billed_request::BilledRequest;
 
-/// What a set of requests adds up to. `None` means that of not one of them the number is known.
+/// The sums of a set of requests. `None` means that the number is unknown for all of them.
 ///
-/// Tokens of further passes inside a request are in the cost but not in the token sums, as in the
-/// record.
+/// The cost includes further model runs. The token sums do not, as in records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
     /// All input.
     pub input_tokens: Option<u64>,
@@ -23,33 +22,33 @@ pub struct Sums {
     pub output_tokens: Option<u64>,
     /// Part of the output.
     pub reasoning_output_tokens: Option<u64>,
-    /// What is owed, exact, in one currency.
+    /// The cost, exact, in one currency.
     pub cost: Option<Decimal>,
-    /// The same at list price.
+    /// The cost at list price.
     pub list_cost: Option<Decimal>,
-    /// Requests whose cost is unknown and so not in `cost`; less than none where corrections alone
-    /// are added up.
+    /// Number of requests whose cost is unknown and therefore not in `cost`. It can be below zero
+    /// if only corrections are added up.
     pub unknown_cost_requests: i64,
-    /// Requests whose tokens our tokenizer counted, since the engine did not report them.
+    /// Number of requests whose tokens Taximeter counted, because the engine did not report them.
     pub counted_requests: u64,
-    /// Requests of which input or output is unknown and so not in the token sums.
+    /// Number of requests whose input or output is unknown and therefore not in the token sums.
     pub unknown_usage_requests: u64,
 }
 
 impl Sums {
-    /// Requests whose tokens the engine reported.
+    /// Number of requests whose tokens the engine reported.
     #[must_use]
     pub const fn reported_requests(&self) -> u64 {
         self.requests.saturating_sub(self.counted_requests + self.unknown_usage_requests)
     }
 
-    /// Requests whose cost is unknown.
+    /// Number of requests whose cost is unknown.
     #[must_use]
     pub fn unknown_costs(&self) -> u64 {
         u64::try_from(self.unknown_cost_requests).unwrap_or_default()
     }
 
-    /// The sums of no request: all of them known, all zero.
+    /// The sums of no request: all are known, and all are zero.
     pub(crate) const fn nothing() -> Self {
         Self {
             requests: 0,
@@ -65,7 +64,7 @@ impl Sums {
         }
     }
 
-    /// The same; where there is no request, nothing was used, which is known.
+    /// The same sums. Without a request the usage is known to be zero.
     pub(crate) fn or_of_no_request(self) -> Self {
         if self.requests > 0 {
             return self;
@@ -78,14 +77,14 @@ impl Sums {
         }
     }
 
-    /// Equal amounts read the same, whatever was added up to them.
-    pub(crate) fn without_idle_zeros(self) -> Self {
+    /// Removes zeros at the end of amounts, so that equal amounts have the same text.
+    pub(crate) fn without_trailing_zeros(self) -> Self {
         let normal = |cost: Option<Decimal>| cost.map(|cost| cost.normalize());
         Self { cost: normal(self.cost), list_cost: normal(self.list_cost), ..self }
     }
 
-    /// One request.
-    pub(crate) fn of(row: &BillRow<'_>) -> Self {
+    /// The sums of one request.
+    pub(crate) fn of(row: &BilledRequest<'_>) -> Self {
         let unknown = row.usage_is_unknown();
         Self {
             requests: 1,
@@ -101,7 +100,7 @@ impl Sums {
         }
     }
 
-    /// A cost that a correction takes back (`sign` −1) or charges (1).
+    /// The cost that a correction takes back (`sign` −1) or charges (1).
     pub(crate) fn corrected(cost: Option<&RecordCost>, sign: Decimal) -> Self {
         let unknown = if cost.is_some() { 0 } else { i64::from(sign.is_sign_positive()) * 2 - 1 };
         Self {
@@ -112,8 +111,7 @@ impl Sums {
         }
     }
 
-    /// Adds `other`; `None` when a sum cannot be kept exactly: nothing of what is half added should
-    /// be used.
+    /// Adds `other`. `None` if a sum cannot be kept exactly. Then the sums must not be used.
     #[must_use = "a sum that cannot be kept is no sum"]
     pub fn add(&mut self, other: &Self) -> Option<()> {
         let tokens = u64::checked_add;
@@ -133,7 +131,7 @@ impl Sums {
     }
 }
 
-/// The sum of what is known of two numbers; `None` when `add` fails.
+/// The sum of the known ones of two numbers. `None` if `add` fails.
 fn known<N>(a: Option<N>, b: Option<N>, add: impl FnOnce(N, N) -> Option<N>) -> Option<Option<N>> {
     match (a, b) {
         (Some(a), Some(b)) => add(a, b).map(Some),
@@ -141,20 +139,20 @@ fn known<N>(a: Option<N>, b: Option<N>, add: impl FnOnce(N, N) -> Option<N>) -> 
     }
 }
 
-/// `Decimal` keeps 96 bits and quietly drops last digits when a sum needs more; here that is an
-/// error: `None`.
+/// `a` + `b`. `None` if the sum needs more than the 96 bits of a `Decimal`, which would drop the
+/// last digits silently.
 #[must_use]
 pub fn add_exactly(a: Decimal, b: Decimal) -> Option<Decimal> {
     let sum = a.checked_add(b)?;
     if sum.scale() >= a.scale().max(b.scale()) {
         return Some(sum);
     }
-    // Zeros at the end may go.
+    // Zeros at the end may be dropped.
     let places = a.normalize().scale().max(b.normalize().scale());
     (sum.scale() >= places).then_some(sum)
 }
 
-/// `quantity` × `price`; `None` where `Decimal` would round.
+/// `quantity` × `price`. `None` if `Decimal` would round.
 pub(crate) fn exact_product(quantity: Decimal, price: Decimal) -> Option<Decimal> {
     let (quantity, price) = (quantity.normalize(), price.normalize());
     let mantissa = quantity.mantissa().checked_mul(price.mantissa())?;

@@ -1,8 +1,8 @@
-//! When the hours, days and months of a place begin.
+//! The starts of hours, days and months in a time zone.
 //!
-//! All of it is instants: a day has 23 or 25 hours where clocks are put on or back, a zone that has
-//! gone over the date line lacks one, and none of them overlap or leave a gap. What is known of
-//! zones is compiled in, so that the same name means the same instants on every machine.
+//! They are instants. A day has 23 or 25 hours when clocks change, and a zone that crossed the date
+//! line lacks a day. Units never overlap, and there is no gap between them. The time zone database
+//! is compiled in, so a name means the same instants on every machine.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,27 +15,29 @@ use jiff::{SignedDuration, Span, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
-/// A part of the calendar.
+/// A unit of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
-    /// Of the clock on the wall: where clocks are put on or back, one begins.
+    /// An hour of local time. A change of the clocks begins a new hour.
     Hour,
-    /// From its first instant, mostly midnight, to the first one of the next day.
+    /// From its first instant, usually midnight, to the first instant of the next day.
     Day,
     /// From the first instant of its first day.
     Month,
 }
 
-/// Not the name of a time zone.
+/// The name is not that of a time zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no time zone; write a name of the IANA database, such as Europe/Berlin or UTC")]
+#[error(
+    "{0:?} is not a time zone; write a name of the IANA database, such as Europe/Berlin or UTC"
+)]
 pub struct UnknownZone(String);
 
 impl Zone {
     /// Coordinated universal time.
     pub const UTC: Self = Self(TimeZone::UTC);
 
-    /// `zone`, if it has a name and rules; `None` for any other.
+    /// `zone`, if it has a name and rules. Otherwise `None`.
     #[must_use]
     pub fn new(zone: TimeZone) -> Option<Self> {
         let is_known = zone.iana_name().is_some() && !zone.is_unknown();
@@ -48,19 +50,19 @@ impl Zone {
         self.0.iana_name().unwrap_or_default()
     }
 
-    /// Whether it is universal time.
+    /// Whether it is UTC.
     #[must_use]
     pub fn is_utc(&self) -> bool {
         *self == Self::UTC
     }
 
-    /// What the clock on the wall shows.
+    /// The local time.
     #[must_use]
     pub fn civil(&self, at: Timestamp) -> DateTime {
         self.0.to_datetime(at)
     }
 
-    /// The same with its offset, `2026-11-20T17:00+01:00`.
+    /// The local time with its offset, `2026-11-20T17:00+01:00`.
     pub(crate) fn minute(&self, at: Timestamp) -> String {
         let at = at.to_zoned(self.0.clone());
         if self.is_utc() {
@@ -69,7 +71,7 @@ impl Zone {
         at.strftime("%Y-%m-%dT%H:%M%:z").to_string()
     }
 
-    /// First instant of `date`; of a day that the zone does not have, that of the next one. `None`
+    /// First instant of `date`. If the zone has no such day, first instant of the next day. `None`
     /// at the ends of the calendar.
     pub(crate) fn start_of(&self, date: Date) -> Option<Timestamp> {
         let midnight = self.0.to_ambiguous_timestamp(date.at(0, 0, 0, 0));
@@ -78,13 +80,13 @@ impl Zone {
         if !is_left_out {
             return Some(start);
         }
-        // Clocks that are put on over midnight leave it out: the day begins with what they show then.
+        // A change of the clocks skips midnight. The day begins with the change.
         let put_on =
             self.0.preceding(start.checked_add(Span::new().nanoseconds(1)).ok()?).next()?;
         Some(put_on.timestamp())
     }
 
-    /// The day that `at` lies in; where clocks go back over midnight, what they show may be the day
+    /// The day of `at`. If clocks go back across midnight, the local time may still show the day
     /// before.
     #[must_use]
     pub fn date_of(&self, at: Timestamp) -> Date {
@@ -96,7 +98,7 @@ impl Zone {
             .unwrap_or(shown)
     }
 
-    /// First instant of the hour, day or month that `at` lies in.
+    /// First instant of the hour, day or month of `at`.
     #[must_use]
     pub fn begun(&self, unit: Unit, at: Timestamp) -> Timestamp {
         let start = match unit {
@@ -107,7 +109,7 @@ impl Zone {
         start.unwrap_or(at)
     }
 
-    /// First instant of the next one; `None` at the end of the calendar.
+    /// First instant of the next unit. `None` at the end of the calendar.
     #[must_use]
     pub fn next(&self, unit: Unit, at: Timestamp) -> Option<Timestamp> {
         match unit {
@@ -118,7 +120,7 @@ impl Zone {
         .filter(|next| *next > at)
     }
 
-    /// Clocks that were put on or back within the hour begin another one.
+    /// A change of the clocks within the hour begins a new hour.
     fn hour_begun(&self, at: Timestamp) -> Option<Timestamp> {
         let start = at.checked_sub(since_the_hour(self.civil(at))).ok()?;
         let after = at.checked_add(Span::new().nanoseconds(1)).ok()?;
@@ -134,7 +136,7 @@ impl Zone {
     }
 }
 
-/// Universal time.
+/// UTC.
 impl Default for Zone {
     fn default() -> Self {
         Self::UTC

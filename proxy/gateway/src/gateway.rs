@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use http::HeaderValue;
@@ -19,8 +19,7 @@ use taximeter_store::feeder::Feeding;
 use taximeter_system::clock;
 use taximeter_system::memory::Memory;
 use taximeter_system::process::Footprint;
-use taximeter_telemetry::events::CountSkipped;
-use taximeter_telemetry::events::UpstreamRecognised;
+use taximeter_telemetry::events::{CountSkipped, DialectGuessed, UpstreamRecognised};
 use taximeter_telemetry::{Telemetry, Vitals};
 use taximeter_tokenizer::Tokenizer;
 use tokio::sync::{Semaphore, watch};
@@ -29,8 +28,10 @@ use crate::health::Health;
 use crate::heartbeat::WorkerHeartbeat;
 use crate::journey::identify::tenant::Directory;
 use crate::journey::refuse::Refusal;
+use crate::known_dialect::KnownDialect;
 use crate::live::Live;
 use crate::permits::AdminPermits;
+use crate::refused_questions::RefusedQuestions;
 use crate::reload::InForce;
 use crate::tariffs::Tariffs;
 use crate::tokenizers::Tokenizers;
@@ -77,7 +78,7 @@ pub struct ProcessState {
     /// How much of it we may take, and whether there is little left.
     pub memory: Arc<Memory>,
     /// How full the data directory is.
-    pub room: Arc<DiskBudget>,
+    pub disk_budget: Arc<DiskBudget>,
     /// Whether the threads turn that carry requests.
     pub heartbeat: WorkerHeartbeat,
     /// Metrics, traces and logs.
@@ -135,8 +136,8 @@ struct UpstreamState {
     /// Its `host`.
     host: Option<HeaderValue>,
     health: Health,
-    /// What it has shown itself to be, where it is configured as `auto`.
-    dialect: OnceLock<Dialect>,
+    dialect: KnownDialect,
+    refused_questions: RefusedQuestions,
 }
 
 impl Gateway {
@@ -150,7 +151,7 @@ impl Gateway {
             live: Live::default(),
             tenants: Arc::default(),
             memory: Arc::new(Memory::of_container()),
-            room: Arc::default(),
+            disk_budget: Arc::default(),
             heartbeat: WorkerHeartbeat::new(rules.config.workers, clock::now()),
             telemetry,
             background,
@@ -188,6 +189,7 @@ impl Gateway {
                 Arc::new(UpstreamState {
                     name: upstream.name.as_str().into(),
                     host: HeaderValue::try_from(upstream.url.authority()).ok(),
+                    dialect: KnownDialect::new(upstream.dialect),
                     ..UpstreamState::default()
                 })
             })
@@ -249,34 +251,51 @@ impl Gateway {
         self.upstream_state(index).host.as_ref()
     }
 
-    /// The dialect of an upstream: as configured, or as it has shown.
+    /// The dialect of an upstream: as configured, or that of the engine that owns all its models.
     pub fn dialect(&self, index: usize) -> Dialect {
-        match self.upstream(index).dialect {
-            Dialect::Auto => {
-                self.upstream_state(index).dialect.get().copied().unwrap_or(Dialect::Auto)
-            }
-            known => known,
-        }
+        self.known_dialect(index).named()
     }
 
-    /// `gen_ai.provider.name` of an upstream: as configured, or by the dialect that it has shown.
+    /// What is known of the dialect of an upstream.
+    pub fn known_dialect(&self, index: usize) -> &KnownDialect {
+        &self.upstream_state(index).dialect
+    }
+
+    /// Where an upstream has refused to be asked for usage.
+    pub fn refused_questions(&self, index: usize) -> &RefusedQuestions {
+        &self.upstream_state(index).refused_questions
+    }
+
+    /// `gen_ai.provider.name` of an upstream: as configured, or by its dialect.
     pub fn provider(&self, index: usize) -> &str {
         let upstream = self.upstream(index);
-        if upstream.dialect == Dialect::Auto && upstream.provider == Dialect::Auto.provider() {
-            self.dialect(index).provider()
-        } else {
-            &upstream.provider
+        match self.known_dialect(index).recognised() {
+            Some(dialect) if upstream.provider == Dialect::Auto.provider() => dialect.provider(),
+            _ => &upstream.provider,
         }
     }
 
-    /// An upstream has shown what it is, which is news where it is configured as `auto`.
-    pub fn recognise(&self, index: usize, dialect: Dialect) {
-        if dialect == Dialect::Auto || self.dialect(index) != Dialect::Auto {
+    /// An upstream has answered the question for its list of models, all of which `owner` owns.
+    pub(crate) fn list_answered(&self, index: usize, owner: Option<Dialect>) {
+        let known = self.known_dialect(index);
+        if !known.list_answered(owner) {
             return;
         }
-        if self.upstream_state(index).dialect.set(dialect).is_ok() {
+        match known.recognised() {
+            Some(dialect) => {
+                let upstream = &self.upstream(index).name;
+                self.telemetry.emit(&UpstreamRecognised { upstream, provider: dialect.provider() });
+            }
+            None => self.guess(index, owner.unwrap_or_default()),
+        }
+    }
+
+    /// An answer of an upstream had the marks of `dialect`. An aggregator's next one may have those
+    /// of another.
+    pub(crate) fn guess(&self, index: usize, dialect: Dialect) {
+        if self.known_dialect(index).guess(dialect) {
             let upstream = &self.upstream(index).name;
-            self.telemetry.emit(&UpstreamRecognised { upstream, provider: dialect.provider() });
+            self.telemetry.emit(&DialectGuessed { upstream, dialect: dialect.as_str() });
         }
     }
 
@@ -333,8 +352,8 @@ impl ProcessState {
         let (fed, entries) = (self.feeding.state(), self.journal.sequence());
         Vitals {
             entries,
-            healthy: self.journal.is_healthy() && !self.room.is_full(),
-            dir_bytes: self.room.bytes(),
+            healthy: self.journal.is_healthy() && !self.disk_budget.is_full(),
+            dir_bytes: self.disk_budget.bytes(),
             store_lag: fed.fed_at.map(|_| entries.saturating_sub(fed.stored)),
             log_lines_lost: self.telemetry.log.lost(),
             process: Footprint::now(),
@@ -353,7 +372,7 @@ impl ProcessState {
 
     /// Whether requests can be reserved: what is written, and where to.
     pub fn takes_entries(&self) -> bool {
-        self.journal.is_open() && !self.room.is_full()
+        self.journal.is_open() && !self.disk_budget.is_full()
     }
 
     /// Readiness off, and everything served.
@@ -434,11 +453,6 @@ impl HeldBytes {
         }
         Ok(())
     }
-
-    /// Hands the count on; nothing is left here.
-    pub fn take(&mut self) -> Self {
-        std::mem::take(self)
-    }
 }
 
 impl Drop for HeldBytes {
@@ -464,9 +478,9 @@ mod tests {
     #[test]
     fn a_count_that_panics_is_none_and_told_of() {
         let config = Config::zero("http://127.0.0.1:1").unwrap();
-        let (emission, _) = config.emission(&|_| None);
+        let (otel, _) = config.otel(&|_| None);
         let log = Log::quiet(LogFormat::Json).unwrap();
-        let telemetry = Telemetry::new(log, &config, &emission, "g", clock::wall());
+        let telemetry = Telemetry::new(log, &config, &otel, "g", clock::wall());
         let skipped = || {
             let vitals = Vitals::default();
             let metrics = telemetry.metrics.exposition(&vitals, ExpositionFormat::Text);

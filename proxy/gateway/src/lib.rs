@@ -69,6 +69,17 @@
 //! If the engine encodes all the same, the gateway changes nothing: the usage event stays and the
 //! receipt is left out.
 //!
+//! # The gateway's own question
+//!
+//! A stream may be asked for its usage (`meter/src/request/splice.rs`). If the engine answers 400 or
+//! 422 and names a member that only the gateway has added, the client's own body goes to the engine
+//! once more (`journey/relay/question.rs`). Nothing has been forwarded by then. The pieces of that
+//! body are held until the head of the answer comes, and count as held. If the engine takes it,
+//! `refused_questions.rs` remembers that for an hour.
+//!
+//! `known_dialect.rs` keeps apart what names the dialect of an upstream and what is only guessed from
+//! marks in answers. A guess decides only whether a stream is asked.
+//!
 //! # When has a client left?
 //!
 //! A FIN from the client counts as leaving. A client that closes only its sending half looks the
@@ -125,10 +136,12 @@ pub mod gateway;
 pub mod health;
 pub mod heartbeat;
 pub mod journey;
+pub mod known_dialect;
 pub mod listen;
 pub mod live;
 pub mod permits;
 pub mod recognise;
+pub mod refused_questions;
 pub mod reload;
 pub mod tariffs;
 pub mod tokenizers;

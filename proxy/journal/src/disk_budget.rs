@@ -12,10 +12,11 @@ use std::time::Duration;
 /// Between two looks.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// Parts of a thousand from which on files of the journal go early.
-const CROWDED: u64 = 800;
-/// Parts of a thousand from which on nobody new is served, and below which everybody is again.
+const NEARLY_FULL: u64 = 800;
+/// Parts of a thousand from which on new requests are refused.
 const FULL: u64 = 950;
-const EASY: u64 = 930;
+/// Parts of a thousand below which a full directory is not full any more.
+const FULL_UNTIL: u64 = 930;
 /// What a block of a file is counted in, whatever the file system has (stat(2)).
 const BLOCK_BYTES: u64 = 512;
 
@@ -24,7 +25,7 @@ const BLOCK_BYTES: u64 = 512;
 pub struct DiskBudget {
     /// 0 before the first look.
     bytes: AtomicU64,
-    crowded: AtomicBool,
+    nearly_full: AtomicBool,
     full: AtomicBool,
 }
 
@@ -35,8 +36,8 @@ impl DiskBudget {
     }
 
     /// Whether segments that are not needed should be removed early.
-    pub fn is_crowded(&self) -> bool {
-        self.crowded.load(Relaxed)
+    pub fn is_nearly_full(&self) -> bool {
+        self.nearly_full.load(Relaxed)
     }
 
     /// Whether the gateway should refuse new requests.
@@ -44,13 +45,14 @@ impl DiskBudget {
         self.full.load(Relaxed)
     }
 
-    /// It takes `bytes` of `most`; whether it has become full, or has stopped being so.
+    /// Notes that the directory takes `bytes` of `most`. Returns whether it became full, or stopped
+    /// being full.
     fn note(&self, bytes: u64, most: Option<u64>) -> Option<Turn> {
         self.bytes.store(bytes, Relaxed);
         let most = most?;
         let part = bytes.saturating_mul(1_000) / most.max(1);
-        self.crowded.store(part >= CROWDED, Relaxed);
-        let is_full = part >= if self.is_full() { EASY } else { FULL };
+        self.nearly_full.store(part >= NEARLY_FULL, Relaxed);
+        let is_full = part >= if self.is_full() { FULL_UNTIL } else { FULL };
         let was_full = self.full.swap(is_full, Relaxed);
         (is_full != was_full).then_some(if is_full { Turn::Full } else { Turn::Emptied })
     }
@@ -65,13 +67,13 @@ pub enum Turn {
     Emptied,
 }
 
-/// Measures the size of `dir` for ever, against `most` bytes. It calls `told` at each change, with
-/// both numbers.
+/// Measures the size of `dir` for ever, against `most` bytes. It calls `on_change` with both
+/// numbers when the directory becomes full, and when it has space again.
 pub async fn watch(
-    room: Arc<DiskBudget>,
+    disk_budget: Arc<DiskBudget>,
     dir: PathBuf,
     most: Option<u64>,
-    told: impl Fn(Turn, u64, u64),
+    on_change: impl Fn(Turn, u64, u64),
 ) {
     let mut period = tokio::time::interval(LOOK_PERIOD);
     loop {
@@ -80,9 +82,9 @@ pub async fn watch(
         let bytes = tokio::task::spawn_blocking(move || taken(&dir)).await;
         // What cannot be looked at is as it was.
         if let Ok(Ok(bytes)) = bytes
-            && let Some(turn) = room.note(bytes, most)
+            && let Some(turn) = disk_budget.note(bytes, most)
         {
-            told(turn, bytes, most.unwrap_or_default());
+            on_change(turn, bytes, most.unwrap_or_default());
         }
     }
 }
@@ -110,24 +112,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_crowded_and_then_full_until_there_is_room_again() {
-        let room = DiskBudget::default();
-        assert_eq!((room.bytes(), room.is_crowded(), room.is_full()), (None, false, false));
-        let seen = |bytes| (room.note(bytes, Some(1_000)), room.is_crowded(), room.is_full());
+    fn it_is_nearly_full_and_then_full_until_there_is_space_again() {
+        let disk_budget = DiskBudget::default();
+        assert_eq!(
+            (disk_budget.bytes(), disk_budget.is_nearly_full(), disk_budget.is_full()),
+            (None, false, false)
+        );
+        let seen = |bytes| {
+            (
+                disk_budget.note(bytes, Some(1_000)),
+                disk_budget.is_nearly_full(),
+                disk_budget.is_full(),
+            )
+        };
         assert_eq!(seen(799), (None, false, false));
         assert_eq!(seen(800), (None, true, false));
         assert_eq!(seen(950), (Some(Turn::Full), true, true));
         assert_eq!(seen(930), (None, true, true));
         assert_eq!(seen(929), (Some(Turn::Emptied), true, false));
         assert_eq!(seen(10), (None, false, false));
-        assert_eq!(room.bytes(), Some(10));
+        assert_eq!(disk_budget.bytes(), Some(10));
     }
 
     #[test]
     fn without_a_maximum_it_is_never_full() {
-        let room = DiskBudget::default();
-        assert_eq!(room.note(u64::MAX, None), None);
-        assert!(!room.is_crowded() && !room.is_full());
+        let disk_budget = DiskBudget::default();
+        assert_eq!(disk_budget.note(u64::MAX, None), None);
+        assert!(!disk_budget.is_nearly_full() && !disk_budget.is_full());
     }
 
     #[test]

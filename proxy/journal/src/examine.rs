@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use taximeter_ledger::{Entry, Fault, Framed};
+use taximeter_ledger::{Entry, Fault, FramedEntry};
 use taximeter_system::lanes::Lanes;
 
 use super::disk::{Disk, Kernel};
@@ -71,7 +71,7 @@ pub struct Torn {
 /// Errors: `Io`.
 pub fn examine<R: Send>(
     dir: &Path,
-    read: impl Fn(&Framed, Entry) -> R + Sync,
+    read: impl Fn(&FramedEntry, Entry) -> R + Sync,
     mut visit: impl FnMut(R),
 ) -> Result<Examination, JournalError> {
     let disk: &Arc<dyn Disk> = &(Arc::new(Kernel) as Arc<dyn Disk>);
@@ -122,11 +122,11 @@ impl Examination {
     fn read<R: Send>(
         &mut self,
         entries: &mut Entries,
-        read: &(impl Fn(&Framed, Entry) -> R + Sync),
+        read: &(impl Fn(&FramedEntry, Entry) -> R + Sync),
         visit: &mut impl FnMut(R),
     ) -> Result<(), JournalError> {
-        let work = |batch: Vec<(Framed, Arc<Path>)>| -> Vec<Result<R, (PathBuf, Fault)>> {
-            let entry = |(framed, path): (Framed, Arc<Path>)| match framed.entry() {
+        let work = |batch: Vec<(FramedEntry, Arc<Path>)>| -> Vec<Result<R, (PathBuf, Fault)>> {
+            let entry = |(framed, path): (FramedEntry, Arc<Path>)| match framed.entry() {
                 Ok(entry) => Ok(read(&framed, entry)),
                 Err(fault) => Err((path.to_path_buf(), fault)),
             };
@@ -150,7 +150,7 @@ impl Examination {
     fn gather(
         &mut self,
         entries: &mut Entries,
-        batch: &mut Vec<(Framed, Arc<Path>)>,
+        batch: &mut Vec<(FramedEntry, Arc<Path>)>,
     ) -> Result<bool, JournalError> {
         let (mut bytes, mut path) = (0, Arc::<Path>::from(entries.path()));
         while batch.len() < BATCH_ENTRIES && bytes < BATCH_BYTES {

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::{Digest, Digester, HEADER_BYTES, Mark, Reader, SegmentHeader};
+use taximeter_ledger::{Digest, Digester, HEADER_BYTES, Reader, SegmentHeader, SyncMark};
 
 use super::disk::{Disk, How, Identity, OpenFile, Status};
 
@@ -45,11 +45,11 @@ impl Segment {
         bytes.extend_from_slice(frames);
         let mut segment = Self { file, path, identity, length: 0, torn: false, digester };
         segment.write(&bytes)?;
-        if header.marked {
+        if header.has_sync_marks {
             segment.file.sync()?;
         }
         disk.rename(&unnamed, &segment.path)?;
-        if header.marked {
+        if header.has_sync_marks {
             disk.sync_dir(dir)?;
         }
         Ok(segment)
@@ -95,7 +95,7 @@ impl Segment {
     /// Says that all entries up to `synced` are on the disk.
     pub(super) fn mark(&mut self, synced: u64) -> io::Result<()> {
         let mut bytes = Vec::new();
-        Mark { synced }.seal(&mut bytes);
+        SyncMark { synced }.append(&mut bytes);
         self.write(&bytes)
     }
 

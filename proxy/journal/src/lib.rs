@@ -20,8 +20,8 @@
 //!
 //! # Writing
 //!
-//! The sums are kept where entries enter the queue (`Tally` in `ledger`). A segment ends there too:
-//! the next one begins with a checkpoint of the sums.
+//! The sums are kept where entries enter the queue (`RunningTotals` in `ledger`). A segment ends
+//! there too: the next one begins with a checkpoint of the sums.
 //!
 //! `ledger.durability` says when the journal confirms an entry. `os` and `group` confirm it when
 //! the kernel has it; with `group` a thread syncs what was written at most 10 ms later. `sync`
@@ -37,10 +37,10 @@
 //!
 //! # Marks
 //!
-//! After each sync the file gets a mark: it says up to which entry everything is on disk (`Mark` in
-//! `ledger`). Damage after the last mark is a torn end, because a power cut may leave any blocks of
-//! what was not synced (`promise.rs`). The start leaves the damage out and keeps the whole entries
-//! after it. With `durability: os` nothing is synced, so the damage may as well be rot. It stops
+//! After each sync the file gets a mark: it says up to which entry everything is on disk
+//! (`SyncMark` in `ledger`). Damage after the last mark is a torn end, because a power cut may leave
+//! any blocks of what was not synced (`promise.rs`). The start leaves the damage out and keeps the
+//! whole entries after it. With `durability: os` nothing is synced, so the damage may as well be rot. It stops
 //! the start.
 //!
 //! # Digests
@@ -56,8 +56,8 @@
 //!
 //! Damage before the end stops the start. With `recovery: salvage` the start leaves the damage out
 //! (`salvage.rs`): it accepts an entry after the damage again once the entry's payload passes its
-//! check and its head follows from the chain of the entry before it (`resume` in `ledger`). A
-//! segment that is only a header says how many entries it replaces. Their numbers are not given
+//! check and its head follows from the chain of the entry before it (`find_resume_point` in `ledger`).
+//! A segment that is only a header says how many entries it replaces. Their numbers are not given
 //! again.
 //!
 //! # Rejected entries
@@ -288,7 +288,7 @@ impl Drop for Append {
 }
 
 /// The directory of a journal in `data_dir`, by its name in the store and in statements.
-pub fn place(data_dir: &Path, name: &str) -> Option<PathBuf> {
+pub fn journal_dir(data_dir: &Path, name: &str) -> Option<PathBuf> {
     match name {
         REQUESTS => Some(data_dir.to_owned()),
         CORRECTIONS => Some(data_dir.join(CORRECTIONS)),

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use taximeter_ledger::{Fault, HEADER_BYTES, Mark, Reader};
+use taximeter_ledger::{Fault, HEADER_BYTES, Reader, SyncMark};
 
 use super::disk::Disk;
 use super::error::JournalError;
@@ -37,7 +37,7 @@ pub(super) fn is_behind_all_synced(
     let mut reader = Reader::new(None, u64::MAX);
     reader.feed(before);
     let _ = reader.next_entry();
-    let is_marked = reader.header().is_some_and(|header| header.marked);
+    let is_marked = reader.header().is_some_and(|header| header.has_sync_marks);
     let damaged = reader.position().seq + 1;
-    Ok(is_marked && Mark::last_in(behind).is_none_or(|synced| synced < damaged))
+    Ok(is_marked && SyncMark::last_in(behind).is_none_or(|synced| synced < damaged))
 }

@@ -17,7 +17,7 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use taximeter_config::OnUnavailable;
-use taximeter_ledger::{Change, Digest, Draft, Entry, Position};
+use taximeter_ledger::{Change, Digest, EncodedEntry, Entry, Position};
 use taximeter_system::clock;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -146,7 +146,7 @@ impl Queue {
     /// Gives an entry its place. Half of the room is kept for settling what has been reserved.
     pub(super) fn push(self: &Arc<Self>, entry: &Entry) -> Result<u64, AppendError> {
         PAYLOAD.with_borrow_mut(|payload| {
-            let draft = Draft::new(entry, payload).map_err(|_| AppendError::Invalid)?;
+            let draft = EncodedEntry::new(entry, payload).map_err(|_| AppendError::Invalid)?;
             let mut state = self.lock();
             if state.stage > Stage::Open {
                 return Err(AppendError::Closed);

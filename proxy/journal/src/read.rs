@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use taximeter_ledger::{
-    Checkpoint, Digest, Digester, Entry, Fault, Framed, Kind, Position, Reader, SegmentHeader,
+    Checkpoint, Digest, Digester, Entry, Fault, FramedEntry, Kind, Position, Reader, SegmentHeader,
 };
 
 use super::disk::{Disk, How, Identity, Kernel, OpenFile};
@@ -145,7 +145,7 @@ pub(super) struct Tail {
 }
 
 impl Iterator for Entries {
-    type Item = Result<Framed, JournalError>;
+    type Item = Result<FramedEntry, JournalError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.read().transpose()
@@ -204,7 +204,7 @@ impl Entries {
         Some(Tail { path: path.clone(), header, offset, torn_bytes })
     }
 
-    fn read(&mut self) -> Result<Option<Framed>, JournalError> {
+    fn read(&mut self) -> Result<Option<FramedEntry>, JournalError> {
         loop {
             let outcome = match &mut self.segment {
                 Some(segment) => segment.read(&mut self.piece),
@@ -268,7 +268,7 @@ impl Entries {
 }
 
 impl SegmentReader {
-    fn read(&mut self, piece: &mut [u8]) -> Result<Option<Framed>, JournalError> {
+    fn read(&mut self, piece: &mut [u8]) -> Result<Option<FramedEntry>, JournalError> {
         loop {
             if self.last.is_some_and(|last| last <= self.reader.position().seq) {
                 return Ok(None);

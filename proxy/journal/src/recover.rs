@@ -9,8 +9,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taximeter_config::OnDamage;
 use taximeter_ledger::{
-    Change, Checkpoint, Digester, Draft, Entry, Fault, Framed, Kind, Position, Record, RequestId,
-    Tally, died,
+    Change, Checkpoint, Digester, EncodedEntry, Entry, Fault, FramedEntry, Kind, Position, Record,
+    RequestId, RunningTotals, gateway_died_record,
 };
 
 use super::Price;
@@ -52,7 +52,7 @@ pub struct Recovery {
     pub losses: Vec<Loss>,
     /// Entries that are intact but cannot be understood. They change nothing, and the start
     /// continues.
-    pub rejected: Vec<(Framed, Fault)>,
+    pub rejected: Vec<(FramedEntry, Fault)>,
     /// Records of the requests that were open. They are posted, with their `seq`.
     pub died: Vec<Record>,
     /// The sequence number of the next entry.
@@ -68,27 +68,28 @@ pub(super) fn open(
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
     files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
-    let place = JournalDir { dir: dir.to_owned(), disk, _lock: lock };
+    let journal_dir = JournalDir { dir: dir.to_owned(), disk, _lock: lock };
     let mut recovery = Recovery::default();
-    let found = recovery.read(&place, &options)?;
+    let found = recovery.read(&journal_dir, &options)?;
     let before = found.end;
     recovery.torn_bytes += found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
     // A segment whose header was cut off is none.
     let has_header = found.tail.as_ref().is_some_and(|tail| tail.header.is_some());
-    let digester = digester(&place.disk, dir, before.seq + u64::from(has_header))?;
+    let digester = digester(&journal_dir.disk, dir, before.seq + u64::from(has_header))?;
     let begin = || {
         let follows = digester.as_ref().and_then(Digester::digest);
-        place.begin(&options, before, follows, &[]).map_err(JournalError::io("write", dir))
+        journal_dir.begin(&options, before, follows, &[]).map_err(JournalError::io("write", dir))
     };
     let mut segment = match (&found.tail, &digester) {
         (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {
-            if header.marked == options.is_synced() {
-                Segment::open(path, *offset, digester.clone(), &*place.disk)
+            if header.has_sync_marks == options.is_synced() {
+                Segment::open(path, *offset, digester.clone(), &*journal_dir.disk)
                     .map_err(JournalError::io("open", path))?
             } else {
                 // One segment, one promise.
                 if options.is_synced() {
-                    files::sync(path, &*place.disk).map_err(JournalError::io("sync", path))?;
+                    files::sync(path, &*journal_dir.disk)
+                        .map_err(JournalError::io("sync", path))?;
                 }
                 begin()?
             }
@@ -96,20 +97,20 @@ pub(super) fn open(
         // There is none, or nothing was in it.
         _ => begin()?,
     };
-    let (frames, last, tally) = recovery.close_open(found, &place, &options, price)?;
-    place
+    let (frames, last, tally) = recovery.close_open(found, &journal_dir, &options, price)?;
+    journal_dir
         .append(&options, &mut segment, &frames, last)
         .map_err(JournalError::io("write", segment.path()))?;
     let frames = Frames::new(last, tally, segment.length(), options.segment_bytes);
     let queue = Arc::new(Queue::new(options, frames));
-    let writer = Writer::new(place, Arc::clone(&queue), segment);
+    let writer = Writer::new(journal_dir, Arc::clone(&queue), segment);
     Ok((queue, writer, recovery))
 }
 
 /// What a start has read.
 #[derive(Default)]
 struct Found {
-    tally: Tally,
+    tally: RunningTotals,
     open: HashMap<RequestId, OpenRequest>,
     last_sign_of_life: Timestamp,
     /// The last entry is a checkpoint, or there is none.
@@ -120,27 +121,27 @@ struct Found {
 
 /// A reservation that is not settled, and the last that was said of it.
 struct OpenRequest {
-    reserve: Framed,
-    progress: Option<Framed>,
+    reserve: FramedEntry,
+    progress: Option<FramedEntry>,
 }
 
 impl Recovery {
     /// Reads the journal; steps over what is damaged where that is wanted, or where nothing was
     /// promised.
-    fn read(&mut self, place: &JournalDir, options: &Options) -> Result<Found, JournalError> {
+    fn read(&mut self, journal_dir: &JournalDir, options: &Options) -> Result<Found, JournalError> {
         loop {
-            let (path, fault) = match self.read_sound(place) {
+            let (path, fault) = match self.read_sound(journal_dir) {
                 Err(JournalError::Segment { path, fault }) if self.losses.len() < SALVAGES_MAX => {
                     (path, fault)
                 }
                 read => return read,
             };
             let is_unsynced =
-                promise::is_behind_all_synced(&*place.disk, &place.dir, &path, &fault)?;
+                promise::is_behind_all_synced(&*journal_dir.disk, &journal_dir.dir, &path, &fault)?;
             if !is_unsynced && options.recovery == OnDamage::Strict {
                 return Err(JournalError::Segment { path, fault });
             }
-            let loss = salvage::leave_out(place, options, &path, fault, is_unsynced)?;
+            let loss = salvage::leave_out(journal_dir, options, &path, fault, is_unsynced)?;
             (options.tell)(&Event::Salvaged(&loss));
             self.torn_bytes += loss.torn_bytes.unwrap_or(0);
             self.losses.push(loss);
@@ -149,8 +150,8 @@ impl Recovery {
 
     /// Begins at the oldest reservation that was open at the last checkpoint, from where on all is
     /// known that the checkpoint does not say.
-    fn read_sound(&mut self, place: &JournalDir) -> Result<Found, JournalError> {
-        let JournalDir { dir, disk, .. } = place;
+    fn read_sound(&mut self, journal_dir: &JournalDir) -> Result<Found, JournalError> {
+        let JournalDir { dir, disk, .. } = journal_dir;
         let checkpoint = last_checkpoint(disk, dir)?;
         self.from_seq = checkpoint.as_ref().map_or(1, |(seq, checkpoint)| {
             checkpoint.oldest_open.map_or(*seq, |open| open.min(*seq))
@@ -170,7 +171,7 @@ impl Recovery {
             };
             match &checkpoint {
                 Some((seq, checkpoint)) if entries.position().seq == *seq => {
-                    found.tally.go_on_from(checkpoint);
+                    found.tally.restore(checkpoint);
                 }
                 Some((seq, _)) if entries.position().seq < *seq => {}
                 _ => self.strays += u64::from(!fits),
@@ -179,7 +180,7 @@ impl Recovery {
         // Of what is open, all is needed that it says.
         for (framed, fault) in found.drop_unreadable() {
             let seq = framed.seq;
-            self.reject(framed, fault).map_err(|fault| unreadable(place, seq, fault))?;
+            self.reject(framed, fault).map_err(|fault| unreadable(journal_dir, seq, fault))?;
         }
         let Checkpoint { posts, voids, .. } = found.tally.checkpoint(found.last_sign_of_life);
         (self.posts, self.voids) = (posts, voids);
@@ -197,7 +198,7 @@ impl Recovery {
     }
 
     /// Leaves out an entry; too many of them are the fault of more than an entry.
-    fn reject(&mut self, framed: Framed, fault: Fault) -> Result<(), Fault> {
+    fn reject(&mut self, framed: FramedEntry, fault: Fault) -> Result<(), Fault> {
         if self.rejected.len() == REJECTED_MAX {
             return Err(fault);
         }
@@ -210,10 +211,10 @@ impl Recovery {
     fn close_open(
         &mut self,
         found: Found,
-        place: &JournalDir,
+        journal_dir: &JournalDir,
         options: &Options,
         price: &Price<'_>,
-    ) -> Result<(Vec<u8>, Position, Tally), JournalError> {
+    ) -> Result<(Vec<u8>, Position, RunningTotals), JournalError> {
         let Found { mut tally, open, last_sign_of_life: at, is_checked, end, .. } = found;
         let (mut frames, mut payload, mut last) = (Vec::new(), Vec::new(), end);
         let mut open: Vec<_> = open.into_values().collect();
@@ -221,12 +222,12 @@ impl Recovery {
         // What it has used may have been in an entry that is lost.
         let is_whole = self.losses.is_empty() && self.rejected.is_empty();
         for open in open {
-            let told = |fault| unreadable(place, open.reserve.seq, fault);
-            let record = open.died(at, &options.gateway, is_whole).map_err(told)?;
+            let invalid = |fault| unreadable(journal_dir, open.reserve.seq, fault);
+            let record = open.died(at, &options.gateway, is_whole).map_err(invalid)?;
             let Some(mut record) = record else { continue };
             record.cost = price(&record);
             let entry = Entry::Post(Box::new(record));
-            last = Draft::new(&entry, &mut payload)?.seal(last, &mut frames);
+            last = EncodedEntry::new(&entry, &mut payload)?.append(last, &mut frames);
             tally.add(last.seq, &Change::of(&entry));
             if let Entry::Post(mut record) = entry {
                 record.seq = last.seq;
@@ -235,7 +236,7 @@ impl Recovery {
         }
         if !is_checked || !self.died.is_empty() {
             let checkpoint = Entry::Checkpoint(Box::new(tally.checkpoint((options.now)())));
-            last = Draft::new(&checkpoint, &mut payload)?.seal(last, &mut frames);
+            last = EncodedEntry::new(&checkpoint, &mut payload)?.append(last, &mut frames);
         }
         self.next_seq = last.seq + 1;
         Ok((frames, last, tally))
@@ -246,7 +247,7 @@ impl Found {
     /// Adds an entry. Whether it fits to those before.
     ///
     /// Errors: it cannot be read; nothing is changed.
-    fn add(&mut self, framed: Framed) -> Result<bool, (Box<Framed>, Fault)> {
+    fn add(&mut self, framed: FramedEntry) -> Result<bool, (Box<FramedEntry>, Fault)> {
         let (at, change) = match framed.change() {
             Ok(read) => read,
             Err(fault) => return Err((Box::new(framed), fault)),
@@ -273,7 +274,7 @@ impl Found {
     }
 
     /// Takes out what is open and cannot be read: a reservation, or what was last said of one.
-    fn drop_unreadable(&mut self) -> Vec<(Framed, Fault)> {
+    fn drop_unreadable(&mut self) -> Vec<(FramedEntry, Fault)> {
         let Self { tally, open, .. } = self;
         let mut dropped = Vec::new();
         open.retain(|id, open| {
@@ -283,7 +284,7 @@ impl Found {
                 dropped.push((progress, fault));
             }
             let Err(fault) = open.reserve.entry() else { return true };
-            tally.forget(id);
+            tally.drop_reservation(id);
             dropped.push((open.reserve.clone(), fault));
             false
         });
@@ -296,21 +297,21 @@ impl OpenRequest {
     /// The record of a request that was open when the gateway died: what was last said of it. Where
     /// nothing was and the journal `is_whole`, it had used nothing more than at its admission.
     fn died(&self, at: Timestamp, gateway: &str, is_whole: bool) -> Result<Option<Record>, Fault> {
-        let progress = self.progress.as_ref().map(Framed::entry).transpose()?;
+        let progress = self.progress.as_ref().map(FramedEntry::entry).transpose()?;
         let Entry::Reserve(reserve) = self.reserve.entry()? else { return Ok(None) };
         let progress = match progress {
             Some(Entry::Progress(progress)) => Some(*progress),
             _ => is_whole.then(|| reserve.admitted()),
         };
-        Ok(Some(died(&reserve, progress.as_ref(), at, gateway)))
+        Ok(Some(gateway_died_record(&reserve, progress.as_ref(), at, gateway)))
     }
 }
 
 /// Says in which file entry `seq` is.
-fn unreadable(place: &JournalDir, seq: u64, fault: Fault) -> JournalError {
-    let segments = files::list(&place.dir, &*place.disk).unwrap_or_default();
+fn unreadable(journal_dir: &JournalDir, seq: u64, fault: Fault) -> JournalError {
+    let segments = files::list(&journal_dir.dir, &*journal_dir.disk).unwrap_or_default();
     let segment = segments.into_iter().rfind(|(first, _)| *first <= seq);
-    let path = segment.map_or_else(|| place.dir.clone(), |(_, path)| path);
+    let path = segment.map_or_else(|| journal_dir.dir.clone(), |(_, path)| path);
     JournalError::Segment { path, fault }
 }
 

@@ -38,7 +38,7 @@ impl Retention {
     /// Removes segments after the store was fed, and returns their paths. `written` is the last
     /// entry now. `sent` returns the last request and the last correction that the receiver has, or
     /// `u64::MAX` without a receiver. `corrections` is the last correction that the store has. If
-    /// the directory is `crowded`, age does not count and nothing is postponed.
+    /// the directory is `nearly_full`, age does not count and nothing is postponed.
     ///
     /// # Errors
     /// As `retire`.
@@ -47,16 +47,16 @@ impl Retention {
         written: u64,
         sent: impl Fn() -> (u64, u64),
         corrections: u64,
-        crowded: bool,
+        nearly_full: bool,
         (now, at): (Instant, Timestamp),
     ) -> Result<Vec<PathBuf>, JournalError> {
         let stored = mem::replace(&mut self.written, written);
-        if !crowded && self.due.is_some_and(|due| now < due) {
+        if !nearly_full && self.due.is_some_and(|due| now < due) {
             return Ok(Vec::new());
         }
         self.due = Some(now + PERIOD);
         let kept = at.checked_sub(self.keep).unwrap_or(Timestamp::MIN);
-        let until = if crowded { Timestamp::MAX } else { kept };
+        let until = if nearly_full { Timestamp::MAX } else { kept };
         let (sent, sent_corrections) = sent();
         let mut removed = retire(&self.dir, until, stored.min(sent))?;
         let dir = self.dir.join(CORRECTIONS);

@@ -8,7 +8,8 @@
 use std::path::{Path, PathBuf};
 
 use taximeter_ledger::{
-    Digest, Digester, FRAME_BYTES_MIN, Fault, Position, Reader, Resumed, SegmentHeader, resume,
+    Digest, Digester, FRAME_BYTES_MIN, Fault, Position, Reader, ResumePoint, SegmentHeader,
+    find_resume_point,
 };
 
 use super::disk::Disk;
@@ -35,37 +36,38 @@ struct Next {
 /// `Segment` when the journal is newer than we are, or was mixed with another one; `Io`. What was
 /// not written then is written by the next attempt.
 pub(super) fn leave_out(
-    place: &JournalDir,
+    journal_dir: &JournalDir,
     options: &Options,
     path: &Path,
     fault: Fault,
     is_unsynced: bool,
 ) -> Result<Loss, JournalError> {
-    let damage = Damage::find(place, path, &fault)?;
+    let damage = Damage::find(journal_dir, path, &fault)?;
     let Some(damage) = damage else {
         return Err(JournalError::Segment { path: path.to_owned(), fault });
     };
     if options.is_synced() {
         // What is left of it is not the end of the journal any longer.
-        files::sync(path, &*place.disk).map_err(JournalError::io("sync", path))?;
+        files::sync(path, &*journal_dir.disk).map_err(JournalError::io("sync", path))?;
     }
-    let Next { before, frames, unreadable } = damage.next(&*place.disk)?;
+    let Next { before, frames, unreadable } = damage.next(&*journal_dir.disk)?;
     let first_seq = damage.first_seq();
     let entries = (before.seq + 1).saturating_sub(first_seq);
     let rest = damage.rest() - frames.as_ref().map_or(0, Vec::len).min(damage.rest());
     let mut kept = path.to_owned();
     let mut write = |before: Position, lost: u64, frames: &[u8]| {
-        let (gateway, marked) = (options.gateway.clone(), options.is_synced());
+        let (gateway, has_sync_marks) = (options.gateway.clone(), options.is_synced());
         let created = (options.now)();
-        let mut header = SegmentHeader { gateway, before, lost, marked, follows: None, created };
+        let mut header =
+            SegmentHeader { gateway, before, lost, has_sync_marks, follows: None, created };
         if header.first_seq() == first_seq {
             header.follows = damage.digest;
         }
-        let name = files::path(&place.dir, header.first_seq());
-        if place.disk.status(&name).is_ok() {
-            kept = files::put_aside(&name, &*place.disk)?;
+        let name = files::path(&journal_dir.dir, header.first_seq());
+        if journal_dir.disk.status(&name).is_ok() {
+            kept = files::put_aside(&name, &*journal_dir.disk)?;
         }
-        Segment::create(&place.dir, &header, frames, &*place.disk).map(drop)
+        Segment::create(&journal_dir.dir, &header, frames, &*journal_dir.disk).map(drop)
     };
     match (frames, damage.last) {
         // In one step: behind another segment it would be no torn end any longer.
@@ -76,10 +78,12 @@ pub(super) fn leave_out(
             .map_or(Ok(()), |frames| write(before, 0, &frames))
             .and_then(|()| if entries > 0 { write(before, entries, &[]) } else { Ok(()) }),
     }
-    .map_err(JournalError::io("write", &place.dir))?;
-    for path in unreadable.iter().filter(|path| **path != files::path(&place.dir, first_seq)) {
-        kept = files::put_aside(path, &*place.disk).map_err(JournalError::io("keep", path))?;
-        place.disk.remove(path).map_err(JournalError::io("remove", path))?;
+    .map_err(JournalError::io("write", &journal_dir.dir))?;
+    for path in unreadable.iter().filter(|path| **path != files::path(&journal_dir.dir, first_seq))
+    {
+        kept =
+            files::put_aside(path, &*journal_dir.disk).map_err(JournalError::io("keep", path))?;
+        journal_dir.disk.remove(path).map_err(JournalError::io("remove", path))?;
     }
     let torn_bytes = is_unsynced.then_some(rest as u64);
     Ok(Loss { path: path.to_owned(), fault, first_seq, entries, torn_bytes, kept })
@@ -101,8 +105,12 @@ struct Damage {
 
 impl Damage {
     /// `None` when it is none that can be left out.
-    fn find(place: &JournalDir, path: &Path, fault: &Fault) -> Result<Option<Self>, JournalError> {
-        let JournalDir { dir, disk, .. } = place;
+    fn find(
+        journal_dir: &JournalDir,
+        path: &Path,
+        fault: &Fault,
+    ) -> Result<Option<Self>, JournalError> {
+        let JournalDir { dir, disk, .. } = journal_dir;
         let offset = match fault {
             Fault::Damaged { what: "joining chain", .. } => return Ok(None),
             Fault::Damaged { offset, .. }
@@ -151,7 +159,7 @@ impl Damage {
         if let Some(header) = own {
             return Ok(Next::segment(&header));
         }
-        if let Some(found) = resume(&self.bytes, self.offset, self.last)
+        if let Some(found) = find_resume_point(&self.bytes, self.offset, self.last)
             && found.before.seq + 1 < later
         {
             return Ok(Next::copy(found, &self.bytes));
@@ -166,7 +174,7 @@ impl Damage {
                 return Ok(Next::segment(&header));
             }
             let bytes = read(path, disk)?;
-            if let Some(found) = resume(&bytes, 0, None) {
+            if let Some(found) = find_resume_point(&bytes, 0, None) {
                 return Ok(Next::copy(found, &bytes));
             }
             beyond += bytes.len() as u64;
@@ -191,7 +199,7 @@ impl Next {
     }
 
     /// With these frames of a segment.
-    fn copy(found: Resumed, segment: &[u8]) -> Self {
+    fn copy(found: ResumePoint, segment: &[u8]) -> Self {
         let offset = usize::try_from(found.offset).unwrap_or(usize::MAX);
         let frames = segment.get(offset..).unwrap_or_default().to_vec();
         Self { before: found.before, frames: Some(frames), unreadable: Vec::new() }

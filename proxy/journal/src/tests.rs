@@ -203,7 +203,7 @@ fn a_full_disk_refuses_reservations_and_loses_and_repeats_nothing() {
         assert_eq!(append(&journal, &void(7)), Ok(seq + 1));
         let expected: Vec<_> = (1..=failed).chain([1, failed, 7]).collect();
         assert_eq!(bench.requests(), expected);
-        assert_eq!(bench.told(), ["WriteFailed", "Recovered"]);
+        assert_eq!(bench.events(), ["WriteFailed", "Recovered"]);
         assert_eq!(journal.lost(), 0);
     }
 }
@@ -276,7 +276,7 @@ fn a_file_that_is_taken_from_us_is_noticed_and_followed_by_another() {
         append(&journal, &void(3)).unwrap();
         let later: Vec<_> = bench.read(2).iter().map(number).collect();
         assert_eq!(later, [2, 3]);
-        assert_eq!(bench.told(), ["SegmentLost"]);
+        assert_eq!(bench.events(), ["SegmentLost"]);
     }
 }
 
@@ -320,7 +320,7 @@ fn a_slow_disk_fills_the_queue_and_leaves_room_to_settle() {
     journal.close().unwrap();
     assert_eq!(bench.requests(), (0..accepted).chain(0..accepted).collect::<Vec<_>>());
     journal.append_detached(&void(1));
-    assert_eq!((journal.lost(), bench.told()), (1, vec!["EntryLost".to_owned()]));
+    assert_eq!((journal.lost(), bench.events()), (1, vec!["EntryLost".to_owned()]));
 }
 
 #[test]

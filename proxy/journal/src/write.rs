@@ -26,7 +26,7 @@ pub(super) struct JournalDir {
 
 /// Writes what is queued, in order, each entry once.
 pub(super) struct Writer {
-    place: JournalDir,
+    journal_dir: JournalDir,
     queue: Arc<Queue>,
     segment: Segment,
     /// Digest of the segment that has the last entry of the last whole batch, up to that.
@@ -44,8 +44,8 @@ impl JournalDir {
         frames: &[u8],
     ) -> io::Result<Segment> {
         let gateway = options.gateway.clone();
-        let (marked, created) = (options.is_synced(), (options.now)());
-        let header = SegmentHeader { gateway, before, lost: 0, marked, follows, created };
+        let (has_sync_marks, created) = (options.is_synced(), (options.now)());
+        let header = SegmentHeader { gateway, before, lost: 0, has_sync_marks, follows, created };
         Segment::create(&self.dir, &header, frames, &*self.disk)
     }
 
@@ -68,9 +68,9 @@ impl JournalDir {
 }
 
 impl Writer {
-    pub(super) fn new(place: JournalDir, queue: Arc<Queue>, segment: Segment) -> Self {
+    pub(super) fn new(journal_dir: JournalDir, queue: Arc<Queue>, segment: Segment) -> Self {
         let digest = segment.digest();
-        Self { place, queue, segment, digest }
+        Self { journal_dir, queue, segment, digest }
     }
 
     /// Writes until the queue is closed.
@@ -138,8 +138,9 @@ impl Writer {
                 self.queue.wait_for_sync();
                 self.settle(batch.before)?;
             }
-            let Self { place, queue, digest, .. } = self;
-            self.segment = place.begin(&queue.options, batch.before, *digest, &batch.bytes)?;
+            let Self { journal_dir, queue, digest, .. } = self;
+            self.segment =
+                journal_dir.begin(&queue.options, batch.before, *digest, &batch.bytes)?;
         } else {
             self.mark_synced();
             self.segment.append(&batch.bytes)?;
@@ -165,13 +166,13 @@ impl Writer {
     /// Makes sure of all that was written up to `last`: what a file that could not be synced, or
     /// was taken from us, may have lost goes to a fresh one, together with all that follows.
     fn settle(&mut self, last: Position) -> io::Result<()> {
-        if !self.segment.is_intact(&*self.place.disk)? && self.queue.doubt() {
+        if !self.segment.is_intact(&*self.journal_dir.disk)? && self.queue.doubt() {
             self.queue.tell(&Event::SegmentLost { path: self.segment.path() });
         }
         let doubtful = self.queue.doubtful(last, self.digest);
         let Some((before, follows, frames)) = doubtful else { return Ok(()) };
-        self.segment = self.place.begin(&self.queue.options, before, follows, &frames)?;
-        let JournalDir { dir, disk, .. } = &self.place;
+        self.segment = self.journal_dir.begin(&self.queue.options, before, follows, &frames)?;
+        let JournalDir { dir, disk, .. } = &self.journal_dir;
         for (first, path) in files::list(dir, &**disk)? {
             if first > before.seq + 1 {
                 disk.remove(&path)?;

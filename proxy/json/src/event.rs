@@ -1,34 +1,35 @@
-//! What a [`StreamReader`](crate::StreamReader) is given, and what it tells.
+//! The input and the output of a [`StreamReader`](crate::StreamReader).
 
-/// What the reader came across, at a level that it tells of.
+/// What the reader found, at a level that it reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A key. [`text`](crate::StreamReader::text) is its text.
+    /// A key. [`text`](crate::StreamReader::text) has its text.
     Key,
-    /// A whole value without parts. [`text`](crate::StreamReader::text) is the text of a string or a number.
+    /// A whole scalar value. [`text`](crate::StreamReader::text) has the text of a string or a
+    /// number.
     Scalar {
-        /// Its kind.
+        /// Its type.
         kind: Scalar,
         /// Offset of its first byte.
         start: u64,
-        /// Offset behind its last byte.
+        /// Offset after its last byte.
         end: u64,
     },
-    /// An object or a list begins.
+    /// An object or an array begins.
     Open {
-        /// Which of both.
+        /// Which of the two.
         container: Container,
-        /// Offset behind its bracket.
+        /// Offset after its bracket.
         inside: u64,
     },
-    /// The container that was followed ends.
+    /// The object or array that the reader follows ends.
     Close {
-        /// Whether it has no members.
+        /// Whether it is empty.
         empty: bool,
     },
 }
 
-/// Kinds of values without parts.
+/// Types of scalar values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar {
     /// `"…"`
@@ -43,7 +44,7 @@ pub enum Scalar {
     Null,
 }
 
-/// Kinds of values with parts.
+/// Types of values with members or elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
     /// `{…}`
@@ -55,9 +56,9 @@ pub enum Container {
 /// A piece of the document.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
-    /// What is left to read of it.
+    /// The bytes that are not read yet.
     pub rest: &'a [u8],
-    /// Offset behind its last byte in the document.
+    /// Offset in the document after the last byte of the piece.
     pub end: u64,
 }
 
@@ -78,23 +79,23 @@ impl Piece<'_> {
     }
 }
 
-/// The bytes are not a JSON object that is read.
+/// Why the reader refuses a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StreamFault {
-    /// Not an object by RFC 8259, in UTF-8.
+    /// It is not a JSON object by RFC 8259, in UTF-8.
     #[error("not valid JSON at byte {offset}: {what}")]
     Invalid {
-        /// Offset of the first byte that does not fit.
+        /// Offset of the first wrong byte.
         offset: u64,
         /// What is wrong there.
         what: &'static str,
     },
-    /// Deeper than what is read.
+    /// Its nesting is too deep.
     #[error("nested deeper than {depth_max} levels at byte {offset}")]
     TooDeep {
         /// Offset of the first bracket that is too deep.
         offset: u64,
-        /// Levels that are read.
+        /// Most levels that are allowed.
         depth_max: usize,
     },
 }

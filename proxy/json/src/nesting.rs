@@ -1,22 +1,23 @@
-//! Follows brackets and quotes, in pieces that may begin and end anywhere.
+//! Follows brackets and quotes in bytes that arrive in pieces. The pieces may be cut anywhere.
 
 use crate::scan::{each, first_mark, mark_all, mark_first, quote_or_escape};
 
-/// Whether a word may have a bracket or a backslash: it has one of `WXYZ[\\]^wxyz{|}~`.
-const fn may_have_bracket(word: u64) -> bool {
-    // One more than each of these has these bits in common. What 0xff carries changes none of them.
+/// Whether a word may contain a bracket or a backslash: it has one of `WXYZ[\\]^wxyz{|}~`.
+pub(crate) const fn may_have_bracket(word: u64) -> bool {
+    // Under the mask 0xd8, each of these bytes plus one is 0x58. A carry out of 0xff does not change
+    // that.
     mark_first(0x58, word.wrapping_add(each(1)) & each(0xd8)) != 0
 }
 
-/// How many brackets are open, and whether the next byte is inside a text.
+/// The number of open brackets, and whether the next byte is inside a string.
 ///
-/// The kind of a bracket is not compared: `[}` closes.
+/// The type of a bracket is not compared: `[}` closes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Nesting {
     depth: usize,
-    /// The lowest bit of each byte inside a text, 0 outside.
+    /// The lowest bit of each byte inside a string, 0 outside.
     inside: u64,
-    /// The last byte was a backslash in a text.
+    /// Whether the last byte was a backslash in a string.
     is_escaped: bool,
 }
 
@@ -27,14 +28,14 @@ impl Nesting {
         Self { depth: 0, inside: 0, is_escaped: false }
     }
 
-    /// Brackets that are open.
+    /// The number of open brackets.
     #[must_use]
     pub const fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Reads on until a bracket makes the depth `depth`; then gives the index behind that bracket.
-    /// `None` where all of `bytes` were read before that.
+    /// Reads until a bracket makes the depth `depth`, and returns the index after that bracket.
+    /// `None` if all of `bytes` were read before that.
     pub fn reach(&mut self, bytes: &[u8], depth: usize) -> Option<usize> {
         let (mut state, mut rest, mut found) = (*self, bytes, None);
         while let Some((eight, tail)) = rest.split_first_chunk() {
@@ -44,7 +45,7 @@ impl Nesting {
             if state.is_escaped || may_matter && mark_first(b'\\', word) != 0 {
                 (state, found) = state.read(eight, depth);
             } else if state.inside != 0 && quotes == 0 {
-                // A long text.
+                // A long string.
                 let length = quote_or_escape(tail).unwrap_or(tail.len());
                 rest = tail.get(length..).unwrap_or_default();
                 continue;
@@ -63,7 +64,8 @@ impl Nesting {
         found.map(|behind| bytes.len() - rest.len() + behind)
     }
 
-    /// The same for eight bytes without a backslash, where every quote begins a text or ends one.
+    /// Does the same for eight bytes without a backslash. There, every quote begins or ends a
+    /// string.
     #[inline]
     fn read_word(
         &mut self,
@@ -72,11 +74,11 @@ impl Nesting {
         may_matter: bool,
         depth: usize,
     ) -> Option<usize> {
-        // Adds up the quotes before each byte. The lowest bit of a byte then says whether the byte is
-        // inside a text.
+        // Adds up the quotes before each byte. The lowest bit of each byte then says whether the
+        // byte is inside a string.
         let inside = (quotes >> 7).wrapping_mul(each(1)) ^ self.inside;
         if may_matter {
-            // `[` and `{` differ in this bit alone, as `]` and `}` do.
+            // `[` and `{` differ only in this bit, and so do `]` and `}`.
             let opened = mark_all(b'{', word | each(0x20));
             let mut brackets = (opened | mark_all(b'}', word | each(0x20))) & !(inside << 7);
             while brackets != 0 {
@@ -92,7 +94,7 @@ impl Nesting {
         None
     }
 
-    /// The same byte by byte.
+    /// Does the same byte by byte.
     #[cold]
     #[inline(never)]
     fn read(mut self, bytes: &[u8], depth: usize) -> (Self, Option<usize>) {
@@ -120,7 +122,7 @@ impl Nesting {
         (self, None)
     }
 
-    /// The depth behind a bracket.
+    /// The depth after a bracket.
     const fn turn(&mut self, opens: bool) -> usize {
         self.depth = if opens { self.depth + 1 } else { self.depth.saturating_sub(1) };
         self.depth

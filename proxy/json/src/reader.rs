@@ -1,45 +1,45 @@
 //! Reads a document that is in memory, value by value.
 //!
-//! The reader is lenient where that loses nothing: it steps over a member of an unexpected type, it
-//! gives every member of equal keys, and it takes control characters in texts and Python's `NaN`. It
-//! finds a document [`Malformed`] when the structure that the caller walks through does not hold.
+//! The reader is lenient: it steps over a member of an unexpected type, returns all members with
+//! equal keys, and accepts control characters in strings and Python's `NaN`. It reports a document
+//! as [`Malformed`] if the structure that the caller reads is broken.
 
 use crate::nesting::Nesting;
 use crate::number::Count;
 use crate::scan::{behind_blanks, quote_or_escape};
 use crate::text::Text;
 
-/// The bytes are not the JSON that the caller walked through.
+/// The bytes are not the JSON that the caller expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not JSON as it should be")]
+#[error("malformed JSON")]
 pub struct Malformed;
 
-/// What is left to read of one document.
+/// The rest of one document.
 ///
-/// A method fails with [`Malformed`] where the bytes are not what it reads, and with the errors of
-/// what it calls.
+/// A method fails with [`Malformed`] if the bytes do not fit, and with the errors of the closures
+/// that it calls.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     rest: &'a [u8],
-    /// Nothing of the object or list that was entered last has been read.
+    /// Whether the object or array that was entered last has not been read yet.
     is_first: bool,
     blanks: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads a document from its first byte on.
+    /// Reads a document from its first byte.
     #[must_use]
     pub const fn new(document: &'a [u8]) -> Self {
         Self { rest: document, is_first: false, blanks: true }
     }
 
-    /// The same where blanks between values are [`Malformed`].
+    /// Reads a document without blanks between values. A blank is [`Malformed`].
     #[must_use]
     pub const fn compact(document: &'a [u8]) -> Self {
         Self { rest: document, is_first: false, blanks: false }
     }
 
-    /// First byte of what comes next, blanks stepped over.
+    /// First byte of the next value. Steps over blanks.
     #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         match self.rest.first() {
@@ -60,8 +60,8 @@ impl<'a> Reader<'a> {
         self.end()
     }
 
-    /// Reads a document that is one object, or a list. Calls `element` before the object, or before
-    /// each element of the list.
+    /// Reads a document that is one object or an array. Calls `element` before the object, or
+    /// before each element of the array.
     pub fn one_or_each(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), Malformed>,
@@ -74,8 +74,8 @@ impl<'a> Reader<'a> {
         self.end()
     }
 
-    /// Reads one object and hands each member to `member`, which must read its value. Steps over any
-    /// other type.
+    /// Reads one object and calls `member` for each member, which must read its value. Steps over a
+    /// value of any other type.
     pub fn object(
         &mut self,
         mut member: impl FnMut(&[u8], &mut Self) -> Result<(), Malformed>,
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads one object for the sake of this member alone, which `read` must read.
+    /// Reads one object and calls `read` for the member `name` only, which must read its value.
     pub fn member(
         &mut self,
         name: &[u8],
@@ -103,8 +103,8 @@ impl<'a> Reader<'a> {
         self.object(|key, value| if key == name { read(value) } else { value.skip() })
     }
 
-    /// Reads one list and calls `element` before each element, which must read it. Steps over any
-    /// other type.
+    /// Reads one array and calls `element` before each element, which must read it. Steps over a
+    /// value of any other type.
     pub fn array(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), Malformed>,
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Steps behind the bracket `opening` of an object or a list.
+    /// Steps over the bracket `opening` of an object or an array.
     #[inline]
     pub fn enter(&mut self, opening: u8) -> Result<(), Malformed> {
         self.expect(opening)?;
@@ -128,10 +128,10 @@ impl<'a> Reader<'a> {
     }
 
     /// The key of the next member of the object that was entered. The caller must read the value
-    /// before the next key. `None` where the object has ended.
+    /// before it asks for the next key. `None` at the end of the object.
     #[inline]
     pub fn next_key(&mut self) -> Result<Option<Text<'a>>, Malformed> {
-        // Most keys stand right between a comma and a colon.
+        // Most keys stand directly between a comma and a colon.
         if let [b',', b'"', inside @ ..] = self.rest
             && !self.is_first
             && let Some(end) = quote_or_escape(inside)
@@ -151,13 +151,13 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// Whether the list that was entered has another element, which the caller must read.
+    /// Whether the array that was entered has another element, which the caller must read.
     #[inline]
     pub fn next_element(&mut self) -> Result<bool, Malformed> {
         self.goes_on(b']')
     }
 
-    /// Reads a string. Any other type is stepped over and gives `None`.
+    /// Reads a string. Steps over a value of any other type and returns `None`.
     #[inline]
     pub fn text(&mut self) -> Result<Option<Text<'a>>, Malformed> {
         if self.peek() == Some(b'"') {
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// Reads a count of something. A value of another type is [`Count::Invalid`].
+    /// Reads a count. A value of another type is [`Count::Invalid`].
     pub fn count(&mut self) -> Result<Count, Malformed> {
         match self.peek() {
             Some(b'n') => self.word().map(|_| Count::Absent),
@@ -176,15 +176,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a small whole number, such as the index of a choice. Anything else gives 0.
-    pub fn index(&mut self) -> Result<u64, Malformed> {
-        match self.count()? {
-            Count::Whole(index) => Ok(index),
-            Count::Absent | Count::Invalid => Ok(0),
-        }
+    /// Reads a small whole number, such as the index of a choice. Any other value is `None`.
+    pub fn index(&mut self) -> Result<Option<u64>, Malformed> {
+        Ok(match self.count()? {
+            Count::Whole(index) => Some(index),
+            Count::Absent | Count::Invalid => None,
+        })
     }
 
-    /// Reads a value and tells whether it is `true`.
+    /// Reads a value. Returns whether it is `true`.
     pub fn is_true(&mut self) -> Result<bool, Malformed> {
         let is_true = self.peek() == Some(b't');
         self.skip()?;
@@ -205,13 +205,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Steps over one value and gives it as it is written, a string with its quotes.
+    /// Steps over one value and returns its text in the document. A string keeps its quotes.
     #[inline]
     pub fn verbatim(&mut self) -> Result<Text<'a>, Malformed> {
         self.quoting(Self::skip).map(|(text, ())| text)
     }
 
-    /// Reads one value, and gives it as it is written too.
+    /// Reads one value with `read`, and also returns its text in the document.
     #[inline]
     pub fn quoting<T>(
         &mut self,
@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
         Ok(goes_on)
     }
 
-    /// The string whose quote comes next.
+    /// The string that begins with the next quote.
     #[inline]
     fn string(&mut self) -> Result<Text<'a>, Malformed> {
         self.step();
@@ -284,7 +284,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The string whose quote was passed, and whose first backslash is at `at`.
+    /// The string after its first quote, with its first backslash at `at`.
     #[cold]
     fn escaped_string(&mut self, mut at: usize) -> Result<Text<'a>, Malformed> {
         loop {

@@ -1,39 +1,39 @@
 //! Finds single bytes, eight at a time.
 //!
-//! A call that searches with wide registers takes longer than most texts of JSON are long. So the
-//! first few words are searched here, and only the rest by `memchr`.
+//! Most JSON strings are so short that a call of `memchr`, which uses wide registers, takes longer
+//! than the search here. So the first few words are searched here, and the rest with `memchr`.
 
 use memchr::memchr2;
 
-/// Words that are searched before `memchr` is called.
+/// Words that are searched before the call of `memchr`.
 const NEAR_WORDS: usize = 6;
 
-/// A byte eight times.
+/// Eight copies of a byte.
 pub(crate) const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
 const HIGHEST_BITS: u64 = each(0x80);
 
-/// Index of the first byte that is marked.
+/// Index of the first marked byte.
 pub(crate) const fn first_mark(marks: u64) -> usize {
     marks.trailing_zeros() as usize / 8
 }
 
-/// Marks the highest bit of each byte that is `byte`. Only the lowest mark is sure to be right.
+/// Marks the highest bit of each byte that equals `byte`. Only the lowest mark is reliable.
 pub(crate) const fn mark_first(byte: u8, word: u64) -> u64 {
     below(1, word ^ each(byte))
 }
 
-/// Marks the highest bit of each byte that is `byte`, and of no other.
+/// Marks the highest bit of each byte that equals `byte`, and of no other byte.
 pub(crate) const fn mark_all(byte: u8, word: u64) -> u64 {
     const OTHERS: u64 = !HIGHEST_BITS;
     let others = word ^ each(byte);
     !(((others & OTHERS) + OTHERS) | others | OTHERS)
 }
 
-/// Marks each byte below `bound`, which is at most 0x80. Only the lowest mark is sure to be right.
-const fn below(bound: u8, word: u64) -> u64 {
+/// Marks each byte below `bound`, which is at most 0x80. Only the lowest mark is reliable.
+pub(crate) const fn below(bound: u8, word: u64) -> u64 {
     word.wrapping_sub(each(bound)) & !word & HIGHEST_BITS
 }
 
@@ -52,20 +52,20 @@ pub(crate) fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     far_quote_or_escape(bytes, near.as_flattened().len())
 }
 
-/// The same from index `from` on.
+/// The same, from index `from` on.
 #[inline(never)]
 fn far_quote_or_escape(bytes: &[u8], from: usize) -> Option<usize> {
     memchr2(b'"', b'\\', bytes.get(from..)?).map(|at| from + at)
 }
 
-/// Whether there is a control character.
+/// Whether the bytes contain a control character.
 pub(crate) fn has_control(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks();
     words.iter().any(|word| below(b' ', u64::from_le_bytes(*word)) != 0)
         || rest.iter().any(|byte| *byte < b' ')
 }
 
-/// What follows the blanks at the front.
+/// The bytes after the blanks at the front.
 pub(crate) fn behind_blanks(mut bytes: &[u8]) -> &[u8] {
     loop {
         bytes = match bytes {
@@ -83,7 +83,7 @@ pub(crate) fn behind_blanks(mut bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Number of bytes at the front that are ASCII and no quote, backslash or control character.
+/// Number of bytes at the front that are ASCII but not a quote, backslash or control character.
 #[inline]
 pub(crate) fn ascii_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks();
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_quote_or_an_escape_is_found_wherever_it_is() {
-        // All but the ends differ from one of both by one bit.
+        // Most of these bytes differ from a quote or a backslash in one bit.
         for others in [b'a', b'#', b']', b'"' | 0x80, b'\\' | 0x80, 0, 0xff] {
             for length in 0..100 {
                 let mut bytes = vec![others; length];

@@ -1,8 +1,8 @@
 //! Reads a document that arrives in pieces, and checks all of it by RFC 8259.
 //!
-//! The outermost value must be an object. The reader tells of the members of that object, and of a
-//! member's own members where the caller asks to follow it. It checks everything deeper and tells
-//! nothing of it. It keeps one short text and one byte per level of nesting.
+//! The outermost value must be an object. The reader reports the members of that object, and the
+//! members of a value that the caller asks to follow. It checks deeper values without reporting
+//! them. It keeps one short text, and one byte for each level of nesting.
 
 use memchr::memchr2;
 
@@ -12,19 +12,20 @@ use crate::scan::ascii_length;
 use crate::text::{Text, simple_escape};
 use crate::utf8::{NOT_UTF8, Utf8Check};
 
-/// Deepest nesting that is read by default, the outermost object included.
+/// Deepest nesting by default, the outermost object included.
 const DEPTH_MAX: usize = 256;
 
 /// Longest text that is kept, in bytes.
 const TEXT_BYTES_MAX: usize = 256;
 
-/// The same as it is written: `\u0061` is one byte in six.
+/// The same with escapes: `\u0061` writes one byte as six.
 const WRITTEN_TEXT_BYTES_MAX: usize = 6 * TEXT_BYTES_MAX;
 
-/// Bytes of a string that are looked at before the wide search starts. Most strings end in them.
+/// Bytes of a string that are checked before the wide search starts. Most strings are shorter.
 const NARROW_BYTES: usize = 32;
 
-/// Bytes of a string that are searched and then checked at once, so that they are still in the cache.
+/// Bytes of a string that are searched and then checked in one step, so that they are still in the
+/// cache.
 const WIDE_BYTES: usize = 16 << 10;
 
 /// What may come next, between tokens.
@@ -40,7 +41,7 @@ enum Expect {
     End,
 }
 
-/// The token that the reader is inside of.
+/// The token that is being read.
 #[derive(Debug, Clone, Copy)]
 enum Token {
     Between,
@@ -57,25 +58,25 @@ pub struct StreamReader {
     token: Token,
     expect: Expect,
     open: Vec<Container>,
-    /// Deepest nesting that is read.
+    /// Deepest nesting that is allowed.
     depth_max: usize,
-    /// Deepest level whose members are told of.
+    /// Deepest level whose members are reported.
     told_depth: usize,
     /// Whether the current string is a key.
     is_key: bool,
-    /// Offset of the current token's first byte.
+    /// Offset of the first byte of the current token.
     start: u64,
     bytes: Utf8Check,
     text: ShortText,
 }
 
-/// What comes of a token, or of a part of it.
+/// The result of a token, or of a part of it.
 type Step = Result<Option<Event>, StreamFault>;
 
-/// The text of a key, a string or a number, while it is short.
+/// The text of a key, a string or a number, if it is short.
 #[derive(Debug, Default)]
 struct ShortText {
-    /// As it is written, until its end.
+    /// With its escapes, until it ends.
     bytes: Vec<u8>,
     is_escaped: bool,
     is_too_long: bool,
@@ -119,7 +120,7 @@ impl Default for StreamReader {
 }
 
 impl StreamReader {
-    /// Reads a document from its first byte on.
+    /// Reads a document from its first byte.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -135,7 +136,7 @@ impl StreamReader {
         }
     }
 
-    /// Refuses what is nested deeper than this, the outermost object included.
+    /// Refuses nesting deeper than `depth_max` levels, the outermost object included.
     pub const fn nest(&mut self, depth_max: usize) {
         self.depth_max = depth_max;
     }
@@ -146,22 +147,22 @@ impl StreamReader {
         self.open.len()
     }
 
-    /// Tells of the members of the container that the last event opened, up to its end.
+    /// Reports the members of the object or array that the last event opened, until its end.
     pub const fn follow(&mut self) {
         self.told_depth = self.open.len();
     }
 
-    /// Text of the last key, string or number. `None` where it is longer than 256 bytes.
+    /// Text of the last key, string or number. `None` if it is longer than 256 bytes.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         let ShortText { bytes, is_too_long, .. } = &self.text;
         if *is_too_long { None } else { str::from_utf8(bytes).ok() }
     }
 
-    /// Reads on to the next event. `None` where the piece ends first.
+    /// Reads until the next event. `None` if the piece ends first.
     ///
     /// # Errors
-    /// The first byte that does not fit. Nothing behind it may be read.
+    /// The first wrong byte. The caller must not read on.
     #[inline]
     pub fn next(&mut self, piece: &mut Piece<'_>) -> Result<Option<Event>, StreamFault> {
         while let Some(&byte) = piece.rest.first() {
@@ -180,7 +181,7 @@ impl StreamReader {
         Ok(None)
     }
 
-    /// Closes the document, which ends at `offset`.
+    /// Checks the end of the document, at `offset`.
     ///
     /// # Errors
     /// The document ends too early.
@@ -217,7 +218,7 @@ impl StreamReader {
             (_, Expect::FirstValue | Expect::Value) => self.begin_plain(byte, at)?,
             (_, expect) => return Err(unexpected(byte, expect, at)),
         };
-        // A number's first byte is read again by the number's own rules.
+        // The rules of numbers read the first byte of a number again.
         if !matches!(self.token, Token::Number(_)) {
             piece.advance(1);
         }
@@ -389,7 +390,7 @@ impl StreamReader {
         Ok(None)
     }
 
-    /// Keeps what belongs to a text that is told of.
+    /// Keeps a part of a text that is reported.
     #[inline]
     fn keep(&mut self, bytes: &[u8]) {
         if self.is_told() {

@@ -1,4 +1,4 @@
-//! A string as it is written, and the characters that it means.
+//! The text of a string in a document, and the characters that it stands for.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use crate::scan::has_control;
 
-/// A part of a document: a string without its quotes, or another value as it is written.
+/// A part of a document: a string without its quotes, or the text of another value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Text<'a> {
     raw: &'a [u8],
@@ -25,31 +25,31 @@ impl<'a> Text<'a> {
         Self { raw, escaped: true }
     }
 
-    /// Whether escapes are written in it.
+    /// Whether it contains escapes.
     #[must_use]
     pub const fn is_escaped(&self) -> bool {
         self.escaped
     }
 
-    /// Whether nothing is written there.
+    /// Whether it is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
 
-    /// The bytes as they are written.
+    /// The bytes in the document.
     #[must_use]
     pub const fn raw(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// Whether it reads `word`.
+    /// Whether it stands for `word`.
     #[must_use]
     pub fn is(&self, word: &str) -> bool {
         if self.escaped { self.decode() == word } else { self.raw == word.as_bytes() }
     }
 
-    /// Where it begins and ends in the document that it was read from.
+    /// Its start and end in the document that it was read from.
     #[must_use]
     pub fn place_in(&self, document: &[u8]) -> Option<(usize, usize)> {
         let from = self.raw.as_ptr().addr().checked_sub(document.as_ptr().addr())?;
@@ -57,8 +57,8 @@ impl<'a> Text<'a> {
         (document.get(from..to)? == self.raw).then_some((from, to))
     }
 
-    /// The characters that it means. What means none (a lone surrogate, broken UTF-8, an unknown
-    /// escape) becomes U+FFFD.
+    /// The characters that it stands for. A lone surrogate, broken UTF-8 or an unknown escape
+    /// becomes U+FFFD.
     #[must_use]
     pub fn decode(&self) -> Cow<'a, str> {
         if !self.escaped {
@@ -78,7 +78,7 @@ impl<'a> Text<'a> {
         Cow::Owned(decoded)
     }
 
-    /// The same, if every byte and every escape is as RFC 8259 says.
+    /// The same. `None` if a byte or an escape violates RFC 8259.
     #[must_use]
     pub fn decode_strictly(&self) -> Option<Cow<'a, str>> {
         let text = str::from_utf8(self.raw).ok()?;
@@ -94,14 +94,14 @@ impl<'a> Text<'a> {
         Some(if self.escaped { self.decode() } else { Cow::Borrowed(text) })
     }
 
-    /// Whether it has a control character, which RFC 8259 wants escaped.
+    /// Whether it contains a control character. RFC 8259 requires an escape there.
     #[must_use]
     pub fn has_control(&self) -> bool {
         has_control(self.raw)
     }
 }
 
-/// The character that the escape at the front means, if any, and what follows the escape.
+/// The character of the escape at the front, if it is valid, and the bytes after the escape.
 fn unescape(escape: &[u8]) -> (Option<char>, &[u8]) {
     match escape {
         [b'\\', b'u', tail @ ..] => unescape_unicode(tail),
@@ -110,7 +110,7 @@ fn unescape(escape: &[u8]) -> (Option<char>, &[u8]) {
     }
 }
 
-/// The byte that a backslash and `letter` mean.
+/// The byte that a backslash and `letter` stand for.
 pub(crate) const fn simple_escape(letter: u8) -> Option<u8> {
     Some(match letter {
         b'"' | b'\\' | b'/' => letter,

@@ -1,4 +1,4 @@
-//! The bytes inside a string: UTF-8 without control characters, in any pieces.
+//! Checks the bytes inside a string, in pieces: UTF-8 without control characters.
 
 use crate::event::StreamFault;
 
@@ -7,19 +7,19 @@ pub(crate) const NOT_UTF8: &str = "not UTF-8; send it as UTF-8";
 /// Checks the bytes of a string between its escapes.
 #[derive(Debug, Default)]
 pub(crate) struct Utf8Check {
-    /// The first bytes of a character whose last bytes are in the next piece.
+    /// The first bytes of a character that continues in the next piece.
     begun: [u8; 4],
     begun_length: usize,
     begun_at: u64,
 }
 
 impl Utf8Check {
-    /// Whether the piece before ended inside a character.
+    /// Whether the last piece ended inside a character.
     pub(crate) const fn is_begun(&self) -> bool {
         self.begun_length > 0
     }
 
-    /// How many bytes of `rest` complete that character.
+    /// Number of bytes of `rest` that complete that character.
     pub(crate) fn complete(&mut self, rest: &[u8]) -> Result<usize, StreamFault> {
         let mut taken = 0;
         for &byte in rest {
@@ -40,7 +40,7 @@ impl Utf8Check {
         Ok(taken)
     }
 
-    /// Checks `run`, which begins at `offset`. `ended` says that its last character ends in it.
+    /// Checks `run`, which begins at `offset`. If `ended`, the last character must be whole.
     pub(crate) fn check(
         &mut self,
         run: &[u8],
@@ -52,7 +52,7 @@ impl Utf8Check {
             Err(error) => error.valid_up_to(),
         };
         let (characters, rest) = run.split_at_checked(well_formed).unwrap_or((run, &[]));
-        // The compiler makes a fold without an early end look at sixteen bytes at a time.
+        // The fold has no early exit, so the compiler can check sixteen bytes at a time.
         if characters.iter().fold(false, |found, &byte| found | (byte < 0x20)) {
             let at = characters.iter().take_while(|&&byte| byte >= 0x20).count();
             let what = "a control character in a string; write it as an escape";

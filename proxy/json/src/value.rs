@@ -1,21 +1,21 @@
-//! Values of a document that was checked before, read in any order.
+//! Values of a document that was checked before. They can be read in any order.
 
 use std::borrow::Cow;
 
 use crate::reader::Reader;
 
-/// A value as it is written.
+/// The text of a value.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a>(&'a str);
 
 impl<'a> Value<'a> {
-    /// The one value of `json`, without blanks around it. Another reader has checked all of it.
+    /// A value that another reader has checked completely. `json` has no blanks around it.
     #[must_use]
     pub const fn checked(json: &'a str) -> Self {
         Self(json)
     }
 
-    /// As it is written.
+    /// The text in the document.
     #[must_use]
     pub const fn as_str(self) -> &'a str {
         self.0
@@ -27,13 +27,13 @@ impl<'a> Value<'a> {
         self.0.bytes().next()
     }
 
-    /// What a string means; a lone surrogate is U+FFFD. `None` for any other type.
+    /// The characters of a string. A lone surrogate becomes U+FFFD. `None` for any other type.
     #[must_use]
     pub fn text(self) -> Option<Cow<'a, str>> {
         self.reader().text().ok()?.map(|text| text.decode())
     }
 
-    /// The elements of a list. `None` for any other type.
+    /// The elements of an array. `None` for any other type.
     #[must_use]
     pub fn elements(self) -> Option<Vec<Self>> {
         let mut reader = self.reader();
@@ -45,7 +45,7 @@ impl<'a> Value<'a> {
         Some(elements)
     }
 
-    /// The members of an object, in their order. `None` for any other type.
+    /// The members of an object, in order. `None` for any other type.
     #[must_use]
     pub fn members(self) -> Option<Vec<(Cow<'a, str>, Self)>> {
         let mut reader = self.reader();

@@ -1,7 +1,8 @@
-//! Entries as JSON, written by hand: what is absent is left out, and names are written as they are.
+//! Writes entries as compact JSON. It leaves out members without a value.
 //!
-//! Each request writes two entries before its last byte may leave, so their length and the work
-//! to write them are a part of what metering costs. `serde` reads them back.
+//! The gateway writes two entries for each request before it sends the last byte. So the length of
+//! the entries and the time to write them are part of the cost of metering. `serde` reads them
+//! back.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -12,7 +13,7 @@ use serde::Serialize;
 use crate::entry::{Progress, Reserve, Void};
 use crate::record::{Record, RecordCost, RecordLine, RecordTiming, RecordUsage};
 
-/// Writes one object; the first member needs no comma.
+/// Writes one JSON object.
 struct Object<'a> {
     out: &'a mut Vec<u8>,
     empty: bool,
@@ -28,9 +29,9 @@ impl<'a> Object<'a> {
         self.out.push(b'}');
     }
 
-    /// Names are ours and need no escape.
+    /// Writes the name of a member. Names need no escapes.
     fn name(&mut self, name: &'static str) {
-        // Of signs a push each, which is less than a call to copy two.
+        // One push per byte takes less time than a call that copies two bytes.
         if !self.empty {
             self.out.push(b',');
         }
@@ -52,7 +53,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// What is written without escapes: identifiers, times, decimals.
+    /// Writes a value that needs no escapes: an id, a time or a decimal.
     fn plain(&mut self, name: &'static str, value: &impl std::fmt::Display) {
         self.name(name);
         // Writing to a vector cannot fail.
@@ -63,48 +64,51 @@ impl<'a> Object<'a> {
         self.plain(name, &at);
     }
 
-    fn value(&mut self, name: &'static str, value: &impl Serialize) -> Written {
+    fn value(&mut self, name: &'static str, value: &impl Serialize) -> JsonResult {
         self.name(name);
         serde_json::to_writer(&mut *self.out, value)
     }
 
-    fn number(&mut self, name: &'static str, number: Option<u64>) -> Written {
+    fn number(&mut self, name: &'static str, number: Option<u64>) -> JsonResult {
         number.map_or(Ok(()), |number| self.value(name, &number))
     }
 
-    fn seconds(&mut self, name: &'static str, seconds: Option<f64>) -> Written {
+    fn seconds(&mut self, name: &'static str, seconds: Option<f64>) -> JsonResult {
         seconds.map_or(Ok(()), |seconds| self.value(name, &seconds))
     }
 
-    fn map(&mut self, name: &'static str, map: &BTreeMap<String, String>) -> Written {
+    fn map(&mut self, name: &'static str, map: &BTreeMap<String, String>) -> JsonResult {
         if map.is_empty() { Ok(()) } else { self.value(name, map) }
     }
 
     fn object(
         &mut self,
         name: &'static str,
-        members: impl FnOnce(&mut Object<'_>) -> Written,
-    ) -> Written {
+        members: impl FnOnce(&mut Object<'_>) -> JsonResult,
+    ) -> JsonResult {
         self.name(name);
         write_object(self.out, members)
     }
 }
 
-type Written = Result<(), serde_json::Error>;
+type JsonResult = Result<(), serde_json::Error>;
 
-fn write_object(out: &mut Vec<u8>, members: impl FnOnce(&mut Object<'_>) -> Written) -> Written {
+fn write_object(
+    out: &mut Vec<u8>,
+    members: impl FnOnce(&mut Object<'_>) -> JsonResult,
+) -> JsonResult {
     let mut object = Object::new(out);
     members(&mut object)?;
     object.end();
     Ok(())
 }
 
-/// Most texts need no escape, and one look tells.
+/// Writes a string. Most strings need no escapes, and one pass over the bytes tells.
 fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Without a way out early, so that many bytes are looked at together.
+    // The loop has no early exit, so that the compiler can check many bytes at once.
     let is_special = |byte| byte < b' ' || byte == b'"' || byte == b'\\';
     if text.bytes().fold(false, |special, byte| special | is_special(byte)) {
-        // A string is always JSON.
+        // Every string can be written as JSON.
         let _ = serde_json::to_writer(out, text);
         return;
     }
@@ -114,11 +118,11 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
 }
 
 impl Record {
-    /// As journals have it: JSON without blanks, in which what is absent is left out. Without `seq`,
-    /// which is the entry's.
+    /// The record as it is in the journal: JSON without blanks and without absent members. It has
+    /// no `seq`, because the frame of the entry has it.
     ///
     /// # Errors
-    /// None in practice: its members are texts and numbers.
+    /// None in practice: the members are strings and numbers.
     pub fn to_entry(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut json = Vec::new();
         post(self, &mut json)?;
@@ -126,8 +130,8 @@ impl Record {
     }
 }
 
-/// A reservation.
-pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> Written {
+/// Writes a reservation.
+pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> JsonResult {
     write_object(out, |object| {
         object.plain("id", &reserve.id);
         object.text("request_id", &reserve.request_id);
@@ -151,8 +155,8 @@ pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> Written {
     })
 }
 
-/// What a running request has used so far.
-pub(crate) fn progress(progress: &Progress, out: &mut Vec<u8>) -> Written {
+/// Writes what a running request has used so far.
+pub(crate) fn progress(progress: &Progress, out: &mut Vec<u8>) -> JsonResult {
     write_object(out, |object| {
         object.plain("id", &progress.id);
         object.at("at", progress.at);
@@ -162,8 +166,8 @@ pub(crate) fn progress(progress: &Progress, out: &mut Vec<u8>) -> Written {
     })
 }
 
-/// A void.
-pub(crate) fn void(void: &Void, out: &mut Vec<u8>) -> Written {
+/// Writes a void.
+pub(crate) fn void(void: &Void, out: &mut Vec<u8>) -> JsonResult {
     write_object(out, |object| {
         object.plain("id", &void.id);
         object.text("reason", void.reason.as_str());
@@ -172,8 +176,8 @@ pub(crate) fn void(void: &Void, out: &mut Vec<u8>) -> Written {
     })
 }
 
-/// A post: its record, without `seq`, which the frame has.
-pub(crate) fn post(record: &Record, out: &mut Vec<u8>) -> Written {
+/// Writes a post: the record without `seq`.
+pub(crate) fn post(record: &Record, out: &mut Vec<u8>) -> JsonResult {
     write_object(out, |object| {
         object.plain("id", &record.id);
         object.text("request_id", &record.request_id);
@@ -218,7 +222,7 @@ pub(crate) fn post(record: &Record, out: &mut Vec<u8>) -> Written {
     })
 }
 
-fn usage(usage: &RecordUsage, object: &mut Object<'_>) -> Written {
+fn usage(usage: &RecordUsage, object: &mut Object<'_>) -> JsonResult {
     object.text("source", usage.source.as_str());
     if !usage.sources.is_empty() {
         object.value("sources", &usage.sources)?;
@@ -250,7 +254,7 @@ fn usage(usage: &RecordUsage, object: &mut Object<'_>) -> Written {
     if usage.flags.is_empty() { Ok(()) } else { object.value("flags", &usage.flags) }
 }
 
-fn timing(timing: &RecordTiming, object: &mut Object<'_>) -> Written {
+fn timing(timing: &RecordTiming, object: &mut Object<'_>) -> JsonResult {
     object.seconds("time_to_first_chunk", timing.time_to_first_chunk)?;
     object.seconds("time_to_first_token", timing.time_to_first_token)?;
     object.seconds("time_per_output_token", timing.time_per_output_token)?;
@@ -267,7 +271,7 @@ fn timing(timing: &RecordTiming, object: &mut Object<'_>) -> Written {
     }
 }
 
-fn cost(cost: &RecordCost, object: &mut Object<'_>) -> Written {
+fn cost(cost: &RecordCost, object: &mut Object<'_>) -> JsonResult {
     object.text("currency", &cost.currency);
     object.plain("amount", &cost.amount);
     object.plain("list_amount", &cost.list_amount);
@@ -284,7 +288,7 @@ fn cost(cost: &RecordCost, object: &mut Object<'_>) -> Written {
     Ok(())
 }
 
-fn line(line: &RecordLine, object: &mut Object<'_>) -> Written {
+fn line(line: &RecordLine, object: &mut Object<'_>) -> JsonResult {
     object.text("meter", &line.meter);
     object.maybe_text("model", line.model.as_deref());
     object.number("tokens", line.tokens)?;

@@ -1,23 +1,23 @@
-//! What a segment is, in 32 bytes.
+//! The SHA-256 of a segment.
 //!
-//! Checks and chain are CRCs: they show accidents, and whoever alters an entry can make them right.
-//! So each segment says in its header the SHA-256 of the one before it. To alter an entry without a
-//! trace, all segments behind it would have to be written anew, and the last digest that somebody
-//! else has been told would still differ.
+//! CRCs show accidents, but anyone who alters an entry can also correct its CRC. So the header of
+//! each segment contains the SHA-256 of the segment before it. To hide a change, an attacker would
+//! have to write all later segments again. Even then, the last digest would differ from the one
+//! that someone else has already received.
 
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-/// SHA-256 of a segment's header and its entries up to one of them; marks are left out.
+/// SHA-256 of the header of a segment and its entries, up to one of them. It leaves out sync marks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Digest([u8; Self::BYTES]);
 
 impl Digest {
-    /// Its length.
+    /// Length of a digest, in bytes.
     pub(crate) const BYTES: usize = 32;
 
-    /// Its bytes, or zeros for none: no SHA-256 is known to be that.
+    /// The bytes of a digest. Zeros mean that there is none: no known input has this SHA-256.
     pub(crate) fn to_bytes(digest: Option<Self>) -> [u8; Self::BYTES] {
         digest.map_or([0; Self::BYTES], |digest| digest.0)
     }
@@ -27,7 +27,7 @@ impl Digest {
     }
 }
 
-/// As people compare them: two lower-case digits a byte.
+/// Two lower-case hexadecimal digits per byte.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -40,18 +40,18 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// What has been written to a segment, or read of it.
+/// Computes the digest of a segment while it is written or read.
 #[derive(Debug, Clone)]
 pub struct Digester {
     hash: Sha256,
-    /// What the header says of the segment before.
+    /// The digest of the segment before, from the header.
     follows: Option<Digest>,
-    /// There is no entry yet.
+    /// Whether the segment has no entry yet.
     is_empty: bool,
 }
 
 impl Digester {
-    /// Of a segment with this header.
+    /// Begins with the header of a segment.
     pub(crate) fn new(header: &[u8], follows: Option<Digest>) -> Self {
         Self { hash: Sha256::new_with_prefix(header), follows, is_empty: true }
     }
@@ -62,8 +62,8 @@ impl Digester {
         self.hash.update(frames);
     }
 
-    /// Digest of the segment that has the last entry, up to that: the one before, while there is
-    /// none in this. `None` where that is not known.
+    /// Digest of the segment that contains the last entry, up to that entry. If this segment has no
+    /// entry yet, that is the segment before. `None` if its digest is not known.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         if self.is_empty {

@@ -1,4 +1,4 @@
-//! Entries of the journal.
+//! The entries of the journal.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +11,38 @@ use utoipa::ToSchema;
 use crate::id::{RequestId, TenantId};
 use crate::record::{Identity, Record, RecordCost, RecordUsage};
 
-/// One entry; what it means for a balance is the fold of all of them.
+/// One entry. Balances are the fold of all entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "entry")]
 pub enum Entry {
-    /// Before anything is sent upstream.
+    /// A reservation. The gateway writes it before it sends anything upstream.
     Reserve(Box<Reserve>),
-    /// The request has ended and used something, or may have: its record. At most once per request.
+    /// The request has ended and has used something, or may have. The entry is its record. At most
+    /// one per request.
     Post(Box<Record>),
-    /// The request has ended and used nothing. At most once per request.
+    /// The request has ended and has used nothing. At most one per request.
     Void(Void),
     /// What a running request has used so far.
     Progress(Box<Progress>),
-    /// Another cost for a request that was posted. The post stays as it is.
+    /// A new cost for a posted request. The post does not change.
     Correction(Box<Correction>),
-    /// What the entries before add up to: where a reader may begin.
+    /// The sums of all entries before this one. A reader may begin here.
     Checkpoint(Box<Checkpoint>),
 }
 
-/// What is known of a request before it is sent: enough to make a record of it if we die.
+/// What the gateway knows of a request before it sends the request. It is enough to make a record
+/// if the gateway dies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reserve {
-    /// Ours.
+    /// The id that the gateway gives the request.
     pub id: RequestId,
-    /// The client's `x-request-id`, or the one made for it.
+    /// The client's `x-request-id`, or the one that the gateway makes.
     pub request_id: String,
-    /// Admission.
+    /// Time of admission.
     pub started_at: Timestamp,
-    /// Who pays.
+    /// The tenant that pays.
     pub tenant: TenantId,
-    /// Which key, when a key identified.
+    /// The API key, if the request has one.
     pub key_id: Option<String>,
     /// How the tenant was identified.
     pub identity: Identity,
@@ -51,46 +53,51 @@ pub struct Reserve {
     pub operation: String,
     /// Route template.
     pub route: String,
-    /// Whether a stream was asked for.
+    /// Whether the client asks for a stream.
     pub stream: bool,
-    /// Upstream's name.
+    /// Name of the upstream.
     pub upstream: String,
     /// `gen_ai.provider.name`.
     pub provider: String,
     /// `model` of the request.
     pub request_model: Option<String>,
-    /// Service tier that was asked for, which has prices of its own.
+    /// The service tier that the client asks for. Tiers can have prices of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
-    /// Worst case cost in the book's currency; `None` when there is no upper bound or no price.
+    /// The most that the request can cost, in the currency of the price book. `None` if there is no
+    /// upper bound or no price.
     pub amount: Option<Decimal>,
-    /// All input, by the length of its body; `None` where that tells nothing.
+    /// An estimate of all input from the length of the request body. `None` if the length says
+    /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// All output before there is any: 0, or `None` where it has none that could be counted.
+    /// All output so far, which is 0. `None` if the operation has no output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
 }
 
-/// What a running request has used so far: all that is known of it if we die before it ends.
+/// What a running request has used so far. If the gateway dies before the request ends, nothing
+/// more is known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The reserved request.
+    /// Id of the reserved request.
     pub id: RequestId,
-    /// When it had used that.
+    /// Time of this entry.
     pub at: Timestamp,
     /// `model` of the answer, once it is known.
     pub response_model: Option<String>,
-    /// Service tier that the answer says.
+    /// Service tier in the answer.
     pub service_tier: Option<String>,
-    /// What its record would say if it ended now.
+    /// The usage of the record if the request ended at this time.
     pub usage: RecordUsage,
 }
 
 impl Reserve {
-    /// What it had used by the time of its admission, and all that is known where nothing more was
-    /// said of it: by the length of its body, and nothing yet of the answer. A word that it was sent
-    /// would have to be in the kernel before it is, and every request would wait for that.
+    /// The usage at admission. The gateway uses it for a request that has no progress entry. The
+    /// input is estimated from the length of the body, and there is no output yet.
+    ///
+    /// There is no entry that says that the request was sent. It would have to be written before
+    /// sending, and every request would wait for it.
     #[must_use]
     pub fn admitted(&self) -> Progress {
         let flags = [Flag::Estimated, Flag::Missing];
@@ -106,81 +113,81 @@ impl Reserve {
     }
 }
 
-/// Another cost for a request that was posted, as a later price book has it.
+/// A new cost for a posted request, for example after a price changed.
 ///
-/// Corrections of one request follow each other: the `before` of each is the cost that was in force
+/// Corrections of one request form a sequence: the `before` of each is the cost that was in force
 /// until then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Correction {
-    /// Its own.
+    /// The id of this correction.
     pub id: RequestId,
-    /// The request.
+    /// Id of the corrected request.
     pub corrects: RequestId,
-    /// Admission of the request: decides the period that changes.
+    /// Admission of the corrected request. It decides which billing period changes.
     pub started_at: Timestamp,
-    /// Who pays.
+    /// The tenant that pays.
     pub tenant: TenantId,
-    /// When it was decided.
+    /// Time of the correction.
     pub made_at: Timestamp,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
-    /// What was owed until now; `None` was unknown.
+    /// The cost until now. `None` means that it was unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<RecordCost>,
-    /// What is owed from now on; `None` is unknown.
+    /// The cost from now on. `None` means that it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<RecordCost>,
 }
 
-/// What the entries before this one add up to.
+/// The sums of all entries before this one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// When it was made.
+    /// Time of the checkpoint.
     pub at: Timestamp,
-    /// Requests posted.
+    /// Number of posted requests.
     pub posts: u64,
-    /// Requests voided.
+    /// Number of voided requests.
     pub voids: u64,
-    /// Corrections.
+    /// Number of corrections.
     pub corrections: u64,
-    /// Sum of the costs that are in force, corrected ones included, by currency.
+    /// Sum of the costs in force, by currency. Corrected requests count with their corrected cost.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costs: BTreeMap<String, Decimal>,
-    /// Posts whose cost is unknown.
+    /// Number of posts whose cost is unknown.
     pub unknown_cost: u64,
-    /// Sequence number of the oldest reservation that is open; a reader who begins there misses
-    /// none.
+    /// Sequence number of the oldest open reservation. A reader that begins there sees all open
+    /// reservations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_open: Option<u64>,
 }
 
-/// A request that used nothing.
+/// A request that has used nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Void {
-    /// The reserved request.
+    /// Id of the reserved request.
     pub id: RequestId,
-    /// Why nothing is owed.
+    /// Why the request costs nothing.
     pub reason: VoidReason,
-    /// When it ended.
+    /// Time of the end.
     pub ended_at: Timestamp,
 }
 
-/// Why nothing is owed.
+/// Why a request costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VoidReason {
-    /// Not one byte reached an engine.
+    /// No byte reached an engine.
     NotSent,
-    /// The engine refused (4xx, 5xx) and reported no usage.
+    /// The engine refused the request (4xx, 5xx) and reported no usage.
     UpstreamRefused,
-    /// The engine refused our own credential.
+    /// The engine refused the gateway's own credential.
     UpstreamAuth,
-    /// The client left before anything was sent.
+    /// The client left before the gateway sent anything.
     ClientLeft,
 }
 
 impl VoidReason {
-    /// The word, as records have it.
+    /// The word in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

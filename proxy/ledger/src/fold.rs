@@ -1,4 +1,4 @@
-//! What the entries add up to: open reservations and balances.
+//! Replays entries: open reservations, balances and contradictions.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,12 +10,12 @@ use crate::id::{RequestId, TenantId};
 use crate::id_set::IdSet;
 use crate::record::{End, Record, RecordCost, RecordTiming};
 
-/// The fold of all entries so far. Repeated entries count once; to know them, 16 bytes are kept of
-/// each request and each correction.
+/// The fold of all entries so far. Repeated entries count once. To recognise them, the fold keeps
+/// 16 bytes for each request and each correction.
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
     seq: u64,
-    open: HashMap<RequestId, Open>,
+    open: HashMap<RequestId, OpenReservation>,
     posted: IdSet,
     voided: IdSet,
     balances: BTreeMap<TenantId, Balance>,
@@ -27,24 +27,25 @@ pub struct Replay {
     last_sign_of_life: Option<Timestamp>,
 }
 
-/// A reservation that is not settled, and what it has used so far.
+/// A reservation that is not settled, and the usage of its request so far.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Open {
-    /// As it was admitted.
+pub struct OpenReservation {
+    /// The reservation.
     pub reserve: Reserve,
-    /// The last that was said of it while it ran.
+    /// The last progress entry of the request.
     pub progress: Option<Progress>,
 }
 
-/// What one tenant has reserved and owes.
+/// The reserved and the posted cost of one tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Balance {
-    /// Worst case of the open reservations, in the book's currency; those without a bound add
-    /// nothing.
+    /// Sum of the upper bounds of the open reservations, in the currency of the price book. A
+    /// reservation without an upper bound adds nothing.
     pub reserved: Decimal,
-    /// Sum of the posts with a known cost, by currency, as corrections have them.
+    /// Sum of the known costs of posts, by currency. Corrected requests count with their corrected
+    /// cost.
     pub posted: BTreeMap<String, Decimal>,
-    /// Posts with an unknown cost, as corrections have them.
+    /// Number of posts whose cost is unknown, after corrections.
     pub unknown_cost: u64,
 }
 
@@ -57,65 +58,65 @@ pub enum Settlement {
     Void,
 }
 
-/// Entries that cannot all be true. The later one is left out of the fold.
+/// Entries that cannot all be true. The fold ignores the later one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Contradiction {
     /// Entries are missing or out of order.
     #[error("entry {found} follows entry {last}")]
     Gap {
-        /// The last one folded.
+        /// The last entry of the fold.
         last: u64,
-        /// The one that came.
+        /// The entry that came next.
         found: u64,
     },
-    /// Settled without a reservation.
+    /// A post or void of a request without a reservation.
     #[error("entry {seq} settles request {id}, which was never reserved")]
     NotReserved {
-        /// Which entry.
+        /// The entry.
         seq: u64,
-        /// Which request.
+        /// The request.
         id: RequestId,
     },
-    /// Both posted and voided.
-    #[error("entry {seq} settles request {id} a second time, in another way")]
+    /// A post and a void of the same request.
+    #[error("entry {seq} settles request {id}, which was settled in another way before")]
     SettledTwice {
-        /// Which entry.
+        /// The entry.
         seq: u64,
-        /// Which request.
+        /// The request.
         id: RequestId,
     },
-    /// Reserved by one, posted to another.
+    /// The post names another tenant than the reservation.
     #[error("entry {seq} posts request {id} to another tenant than it was reserved for")]
     TenantDiffers {
-        /// Which entry.
+        /// The entry.
         seq: u64,
-        /// Which request.
+        /// The request.
         id: RequestId,
     },
-    /// Corrects what was not posted.
+    /// A correction of a request that was not posted.
     #[error("entry {seq} corrects request {id}, which was never posted")]
     NotPosted {
-        /// Which entry.
+        /// The entry.
         seq: u64,
-        /// Which request.
+        /// The request.
         id: RequestId,
     },
     /// A sum that a decimal cannot hold.
     #[error("entry {seq} makes the balance of tenant {tenant} overflow")]
     Overflow {
-        /// Which entry.
+        /// The entry.
         seq: u64,
-        /// Whose balance.
+        /// The tenant with this balance.
         tenant: TenantId,
     },
 }
 
 impl Replay {
-    /// Adds the next entry and its sequence number.
-    ///
+    /// Adds the next entry with its sequence number.
     /// # Errors
-    /// When it contradicts the entries before it; its sequence number is taken, nothing else of it.
+    /// The entry contradicts an earlier one. The fold then keeps its sequence number and nothing
+    /// else.
     pub fn apply(&mut self, seq: u64, entry: Entry) -> Result<(), Contradiction> {
         if self.seq != 0 && seq != self.seq + 1 {
             return Err(Contradiction::Gap { last: self.seq, found: seq });
@@ -159,7 +160,7 @@ impl Replay {
         let sum = balance.reserved.checked_add(reserve.amount.unwrap_or_default());
         balance.reserved =
             sum.ok_or_else(|| Contradiction::Overflow { seq, tenant: reserve.tenant.clone() })?;
-        self.open.insert(reserve.id, Open { reserve, progress: None });
+        self.open.insert(reserve.id, OpenReservation { reserve, progress: None });
         Ok(())
     }
 
@@ -198,7 +199,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Whether this settles an open reservation; a repeat of what settled it does not.
+    /// Whether the entry settles an open reservation. A repeated post or void does not.
     fn settles(
         &mut self,
         seq: u64,
@@ -221,35 +222,35 @@ impl Replay {
             Settlement::Post => self.posted.insert(id),
             Settlement::Void => self.voided.insert(id),
         };
-        if let Some(Open { reserve, .. }) = self.open.remove(&id)
+        if let Some(OpenReservation { reserve, .. }) = self.open.remove(&id)
             && let Some(balance) = self.balances.get_mut(&reserve.tenant)
         {
             balance.reserved = balance.reserved.saturating_sub(reserve.amount.unwrap_or_default());
         }
     }
 
-    /// The fold goes on with the journal of corrections, which has sequence numbers of its own:
-    /// what was posted is known, and what is open is told already.
+    /// Goes on with the journal of corrections, which has sequence numbers of its own. The fold
+    /// keeps what was posted, and drops the open reservations.
     #[must_use]
     pub fn into_corrections(self) -> Self {
         Self { seq: 0, open: HashMap::new(), repeats: 0, ..self }
     }
 
-    /// Reserved and not settled, the oldest first.
+    /// The open reservations, the oldest first.
     #[must_use]
-    pub fn open(&self) -> Vec<&Open> {
+    pub fn open(&self) -> Vec<&OpenReservation> {
         let mut open: Vec<_> = self.open.values().collect();
         open.sort_unstable_by_key(|open| (open.reserve.started_at, open.reserve.id));
         open
     }
 
-    /// By tenant.
+    /// The balance of each tenant.
     #[must_use]
     pub const fn balances(&self) -> &BTreeMap<TenantId, Balance> {
         &self.balances
     }
 
-    /// How a request was settled, if it was.
+    /// How a request was settled. `None` if it was not.
     #[must_use]
     pub fn settlement(&self, id: RequestId) -> Option<Settlement> {
         if self.posted.contains(id) {
@@ -259,31 +260,31 @@ impl Replay {
         }
     }
 
-    /// Requests posted.
+    /// Number of posted requests.
     #[must_use]
     pub const fn posts(&self) -> u64 {
         self.posts
     }
 
-    /// Requests voided.
+    /// Number of voided requests.
     #[must_use]
     pub const fn voids(&self) -> u64 {
         self.voids
     }
 
-    /// Corrections of posted requests.
+    /// Number of corrections.
     #[must_use]
     pub const fn corrections(&self) -> u64 {
         self.corrections
     }
 
-    /// Entries that said again what was known.
+    /// Number of repeated entries.
     #[must_use]
     pub const fn repeats(&self) -> u64 {
         self.repeats
     }
 
-    /// The latest time in any entry: when the gateway was last known to live.
+    /// The latest time in any entry. The gateway was alive at that time.
     #[must_use]
     pub const fn last_sign_of_life(&self) -> Option<Timestamp> {
         self.last_sign_of_life
@@ -315,12 +316,13 @@ impl Balance {
     }
 }
 
-/// The record of a request that was open when the gateway died: what it used is what was last said
-/// of it, and unknown if nothing was.
+/// The record of a request that was open when the gateway died. Its usage is that of `progress`, or
+/// unknown without one.
 ///
-/// `at` is when the gateway was last known to live; the request is not older than it started.
+/// `at` is the last time at which the gateway was known to be alive. The request ends then, or at
+/// its start if that is later.
 #[must_use]
-pub fn died(
+pub fn gateway_died_record(
     reserve: &Reserve,
     progress: Option<&Progress>,
     at: Timestamp,

@@ -1,32 +1,33 @@
-//! Frames: an entry as bytes, in order and chained to the one before.
+//! A frame: the bytes of one entry, numbered and chained to the frame before it.
 //!
 //! ```text
 //! length u32 | seq u64 | kind u8 | check u32 | chain u32 | payload        little endian
 //! ```
 //!
-//! `check` is the CRC32C of the payload; `chain` that of the four fields before it, seeded with the
-//! chain of the frame before. So a changed, removed or moved frame shows, a frame's end is known
-//! before its payload is trusted, and one lock only has to cover 17 bytes of arithmetic.
+//! `check` is the CRC32C of the payload. `chain` is the CRC32C of the four fields before it, seeded
+//! with the chain of the frame before. So a reader notices a changed, removed or moved frame. It
+//! knows the end of a frame before it trusts the payload. A writer holds its lock only to compute a
+//! CRC of 17 bytes.
 
 use crate::compact;
 use crate::entry::Entry;
 
-/// Longest payload, in bytes. What is in a record is bounded where it comes in; this bounds a
-/// reader's memory.
+/// Longest payload, in bytes. It bounds the memory of a reader. The parts of a record have limits
+/// of their own.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes of a frame before its payload.
 pub(crate) const HEAD_BYTES: usize = 21;
 
-/// Shortest frame, in bytes: a head and an empty object.
+/// Shortest frame, in bytes: a head and an empty JSON object.
 pub const FRAME_BYTES_MIN: u64 = HEAD_BYTES as u64 + 2;
 
-/// The last frame of a journal: where the next one is chained to.
+/// The position of a frame in the journal. The next frame is chained to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
     /// Sequence number, from 1 without gaps.
     pub seq: u64,
-    /// Its chain.
+    /// The chain value of the frame.
     pub chain: u32,
 }
 
@@ -35,22 +36,22 @@ impl Position {
     pub const START: Self = Self { seq: 0, chain: 0 };
 }
 
-/// An entry that cannot become a frame.
+/// Why an entry cannot become a frame.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// Over [`ENTRY_BYTES_MAX`].
+    /// The payload is longer than [`ENTRY_BYTES_MAX`].
     #[error("an entry of {bytes} bytes is longer than {ENTRY_BYTES_MAX}")]
     TooLong {
-        /// Its payload.
+        /// Length of the payload.
         bytes: usize,
     },
-    /// Not representable in JSON.
+    /// The entry cannot be written as JSON.
     #[error("an entry cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// What the payload of a frame is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A [`Reserve`](crate::Reserve).
@@ -81,21 +82,20 @@ impl Kind {
     }
 }
 
-/// An entry in bytes that has no place in the journal yet.
+/// An entry as bytes, without a position in the journal yet.
 #[derive(Debug)]
-pub struct Draft<'a> {
+pub struct EncodedEntry<'a> {
     kind: Kind,
     payload: &'a [u8],
     length: u32,
     check: u32,
 }
 
-impl<'a> Draft<'a> {
-    /// Writes `entry` into `buffer`, whose content is replaced. A record's own `seq` is left out:
-    /// the frame has it.
-    ///
+impl<'a> EncodedEntry<'a> {
+    /// Encodes `entry` into `buffer` and replaces its content. The `seq` of a record is left out,
+    /// because the frame has it.
     /// # Errors
-    /// When the entry is longer than [`ENTRY_BYTES_MAX`] or no JSON.
+    /// The entry is longer than [`ENTRY_BYTES_MAX`], or cannot be written as JSON.
     pub fn new(entry: &Entry, buffer: &'a mut Vec<u8>) -> Result<Self, EncodeError> {
         buffer.clear();
         let kind = match entry {
@@ -127,8 +127,8 @@ impl<'a> Draft<'a> {
         HEAD_BYTES + self.payload.len()
     }
 
-    /// Appends the frame to `out` as the one after `before`, and returns where it stands.
-    pub fn seal(&self, before: Position, out: &mut Vec<u8>) -> Position {
+    /// Appends the frame to `out`, chained to `before`. Returns the position of the frame.
+    pub fn append(&self, before: Position, out: &mut Vec<u8>) -> Position {
         let head = Head {
             length: self.length,
             seq: before.seq + 1,
@@ -136,13 +136,13 @@ impl<'a> Draft<'a> {
             check: self.check,
         };
         out.reserve(self.frame_bytes());
-        let chain = head.seal(before, out);
+        let chain = head.append(before, out);
         out.extend_from_slice(self.payload);
         Position { seq: head.seq, chain }
     }
 }
 
-/// The fields of a frame's head that its chain covers.
+/// The fields of a frame head that the chain covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) length: u32,
@@ -152,7 +152,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Where in a head the kind is.
+    /// Offset of the kind in a head.
     pub(crate) const KIND_AT: usize = 12;
 
     fn fields(self) -> [u8; HEAD_BYTES - 4] {
@@ -162,8 +162,8 @@ impl Head {
         [a, b, c, d, e, f, g, h, i, j, k, l, self.kind, m, n, o, p]
     }
 
-    /// Appends the head to `out` as one that follows `before`, and returns its chain.
-    pub(crate) fn seal(self, before: Position, out: &mut Vec<u8>) -> u32 {
+    /// Appends the head to `out`, chained to `before`. Returns its chain value.
+    pub(crate) fn append(self, before: Position, out: &mut Vec<u8>) -> u32 {
         let fields = self.fields();
         let chain = crc32c::crc32c_append(before.chain, &fields);
         out.extend_from_slice(&fields);
@@ -171,8 +171,8 @@ impl Head {
         chain
     }
 
-    /// Takes a head apart: its fields, the chain it carries, and the chain that these fields should
-    /// have.
+    /// Splits a head into its fields, the chain value in the bytes, and the chain value that fits
+    /// the fields and `before`.
     pub(crate) fn read(bytes: &[u8; HEAD_BYTES], before: Position) -> (Self, u32, u32) {
         let [a, b, c, d, e, f, g, h, i, j, k, l, kind, m, n, o, p, q, r, s, t] = *bytes;
         let head = Self {

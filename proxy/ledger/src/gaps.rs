@@ -1,14 +1,14 @@
-//! How evenly a stream came.
+//! The gaps between the events of a stream, as a histogram.
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Buckets of gaps.
+/// Number of buckets.
 pub const GAP_BUCKETS: usize = 15;
 
-/// How many gaps between two events with content were how long: up to 10 ms, up to 20 ms, and so on,
-/// each bound twice the one before, the last bucket being above all of them.
+/// How many gaps between two events with content fell into each bucket. The bounds are 10 ms, 20 ms
+/// and so on, each twice the one before. The last bucket has no upper bound.
 ///
-/// A list of counts, as journals and records have it: without the zeros at its end.
+/// In JSON this is a list of counts without the zeros at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Vec<u32>")]
 pub struct Gaps(pub [u32; GAP_BUCKETS]);

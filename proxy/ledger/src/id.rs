@@ -1,4 +1,4 @@
-//! Who and what an entry is about.
+//! Ids of requests and tenants.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// Longest tenant name, in bytes.
 pub const TENANT_BYTES_MAX: usize = 128;
 
-/// Our id of a request: a UUIDv7, also sent as `x-taximeter-request-id`.
+/// The gateway's id of a request: a UUIDv7. The gateway also sends it as `x-taximeter-request-id`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
@@ -32,37 +32,38 @@ impl FromStr for RequestId {
     }
 }
 
-/// Who pays.
+/// The name of a tenant, who pays for requests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct TenantId(pub Arc<str>);
 
-/// A name that would mislead a reader of logs, file names or spreadsheets.
+/// Why a text is not a tenant name. Such a name could mislead a reader of logs, file names or
+/// spreadsheets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TenantIdError {
-    /// No name.
+    /// The name is empty.
     #[error("a tenant name must not be empty")]
     Empty,
-    /// Over [`TENANT_BYTES_MAX`].
+    /// The name is longer than [`TENANT_BYTES_MAX`].
     #[error("a tenant name must not be longer than {TENANT_BYTES_MAX} bytes")]
     TooLong,
-    /// NUL, line ends, escapes.
+    /// The name has control characters such as NUL, line ends or escapes.
     #[error("a tenant name must not contain control characters")]
     Control,
-    /// `/`, `\`, or all of `.` and `..`.
+    /// The name has `/` or `\`, or is `.` or `..`.
     #[error("a tenant name must not be or contain a part of a path")]
     Path,
-    /// What a spreadsheet would compute.
+    /// A spreadsheet would run the name as a formula.
     #[error("a tenant name must not begin with one of = + - @")]
     Formula,
 }
 
 impl TenantId {
-    /// A checked name.
-    ///
+    /// Checks a name.
     /// # Errors
-    /// When it is empty, too long, or could be taken for something else (see [`TenantIdError`]).
+    /// The name is empty, too long, or could be mistaken for something else (see
+    /// [`TenantIdError`]).
     pub fn new(name: &str) -> Result<Self, TenantIdError> {
         if name.is_empty() {
             Err(TenantIdError::Empty)

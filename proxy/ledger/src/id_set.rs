@@ -1,25 +1,25 @@
-//! Which ids have been seen, of tens of millions of requests: 16 bytes each and little more.
+//! A set for tens of millions of ids. Each id takes little more than 16 bytes.
 //!
-//! Ids are nearly in order, since they begin with their time. So they are kept in sorted runs that
-//! hardly overlap, and most of what is asked for is newer than all of them.
+//! Ids are nearly in order, because they begin with their time. So the set keeps them in sorted
+//! runs that hardly overlap. Most ids that are looked up are newer than all runs.
 
 use std::collections::HashSet;
 
 use crate::id::RequestId;
 
-/// Ids that are not sorted into a run yet.
+/// Most ids that are not sorted into a run yet.
 const RECENT_MAX: usize = 1 << 16;
 
 /// A set of ids that only grows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IdSet {
-    /// Each one sorted, and not empty.
+    /// Each run is sorted and not empty.
     runs: Vec<Vec<u128>>,
     recent: HashSet<u128>,
 }
 
 impl IdSet {
-    /// Adds an id. Whether it is new.
+    /// Adds an id. Returns whether it is new.
     pub(crate) fn insert(&mut self, id: RequestId) -> bool {
         let is_new = !self.contains(id);
         if is_new {
@@ -31,7 +31,7 @@ impl IdSet {
         is_new
     }
 
-    /// Whether an id was added.
+    /// Whether the set has an id.
     pub(crate) fn contains(&self, id: RequestId) -> bool {
         let id = id.0.as_u128();
         let is_in = |run: &Vec<u128>| {
@@ -42,8 +42,8 @@ impl IdSet {
         self.recent.contains(&id) || self.runs.iter().rev().any(is_in)
     }
 
-    /// Ends a run. It is merged with those before that it overlaps and that are not much longer: so
-    /// ids in any order make few runs, and none is copied often.
+    /// Makes a run of the recent ids. Merges it with the runs before it that overlap it and are not
+    /// much longer. So ids in any order make few runs, and no id is copied often.
     fn sort_recent(&mut self) {
         let mut run: Vec<u128> = self.recent.drain().collect();
         run.sort_unstable();
@@ -53,7 +53,7 @@ impl IdSet {
                 && before.len() <= 2 * run.len()
         }) {
             run.extend(before);
-            // Two sorted runs, which a stable sort merges.
+            // The stable sort merges two sorted runs.
             run.sort();
         }
         run.shrink_to_fit();
@@ -67,7 +67,8 @@ mod tests {
 
     use super::*;
 
-    /// All of `ids` are in it, each once, and none beside them; in how many runs.
+    /// Adds `ids`, and checks that each is in the set once and that no other is. Returns the number
+    /// of runs.
     fn filled(ids: impl Iterator<Item = u128> + Clone) -> usize {
         let id = |number: u128| RequestId(Uuid::from_u128(number));
         let mut set = IdSet::default();
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn ids_in_any_order_make_few_runs() {
-        // An odd factor puts the numbers below a power of two in another order.
+        // An odd factor reorders the numbers below a power of two.
         const ALL: u128 = 1 << 19;
         assert!(filled((0..ALL).map(|number| number * 0x9E37_79B1 % ALL)) <= 3);
     }

@@ -1,23 +1,24 @@
-//! Journal entries, their framing, and what they add up to.
+//! The entries of the journal: what they say, how they are encoded, and what they add up to.
 //!
-//! Begin with `entry.rs` (what an entry is) and `record.rs` (what is kept of a request), then
-//! `frame.rs` and `reader.rs` (its bytes).
+//! Begin with `entry.rs` (the kinds of entries) and `record.rs` (the record of a request). Then
+//! read `frame.rs` and `reader.rs` (the bytes of an entry).
 //!
 //! # Invariants
 //!
-//! - The ledger is append-only: reserve → progress… → post or void. An entry never changes. A
-//!   correction is an entry of its own.
-//! - Each request that was reserved ends in exactly one post or void.
-//! - Ids make retries harmless.
-//! - Each entry has a CRC and a place in the chain of CRCs. Each segment contains the SHA-256 of
-//!   the segment before it (`digest`).
+//! - The ledger is append-only. An entry never changes. A correction is an entry of its own.
+//! - The entries of a request come in this order: reservation, progress (any number), then one post
+//!   or one void.
+//! - Each request with a reservation ends in exactly one post or void.
+//! - An entry that is read twice counts once: ids identify requests and corrections.
+//! - Each entry has a CRC and a place in a chain of CRCs. Each segment contains the SHA-256 of the
+//!   segment before it (`digest`).
 //!
 //! This crate knows no files, provider dialects or export formats. `journal` writes and recovers
-//! the files. Its front page explains marks, digests, damage and retention.
+//! the files. Its front page explains sync marks, digests, damage and retention.
 //!
-//! `tally` keeps the sums of a journal, and a checkpoint writes them down. `fold` replays entries:
-//! open requests, balances, and contradictions. `mark` says up to which entry everything is on
-//! disk. `resume` finds where to read on after damage.
+//! `running_totals` keeps the sums of a journal, and a checkpoint stores them. `fold` replays
+//! entries: open reservations, balances and contradictions. `sync_mark` says up to which entry the
+//! journal is on disk. `resume` finds the next readable entry after damage.
 
 mod compact;
 mod digest;
@@ -27,31 +28,30 @@ mod frame;
 mod gaps;
 mod id;
 mod id_set;
-mod mark;
 mod members;
 mod reader;
 mod record;
 mod resume;
+mod running_totals;
 mod segment;
 mod stages;
-mod tally;
+mod sync_mark;
 
 #[cfg(test)]
 mod tests;
 
 pub use digest::{Digest, Digester};
 pub use entry::{Checkpoint, Correction, Entry, Progress, Reserve, Void, VoidReason};
-pub use fold::{Balance, Contradiction, Open, Replay, Settlement, died};
-pub use frame::{Draft, ENTRY_BYTES_MAX, EncodeError, FRAME_BYTES_MIN, Kind, Position};
+pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
+pub use frame::{ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Kind, Position};
 pub use gaps::{GAP_BUCKETS, Gaps};
 pub use id::{RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
-pub use mark::Mark;
-
-pub use reader::{Fault, Framed, Reader};
+pub use reader::{Fault, FramedEntry, Reader};
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordError, RecordLine, RecordTiming, RecordUsage,
 };
-pub use resume::{Resumed, resume};
+pub use resume::{ResumePoint, find_resume_point};
+pub use running_totals::{Change, Money, RunningTotals};
 pub use segment::{FORMAT_VERSION, HEADER_BYTES, SegmentHeader};
 pub use stages::{Stage, Stages};
-pub use tally::{Change, Money, Tally};
+pub use sync_mark::SyncMark;

@@ -1,14 +1,15 @@
-//! The few members of an entry that change a sum.
+//! Reads only the JSON members of an entry that change a sum.
 //!
-//! A start reads millions of entries. Their checks say that they are what was written, so the rest of
-//! an entry is stepped over. What is not written as we write it is left to a parser.
+//! A start of the gateway reads millions of entries. The CRC of an entry proves that its bytes are
+//! the ones that were written, so the reader skips all other members without parsing them. If the
+//! JSON is not laid out as this crate writes it, the caller uses a full parser.
 
 use taximeter_json::Reader;
 
-/// Readers before the values of the members called `names`; `None` for one that is not there. The
-/// last one that is found is not read, and what follows it neither.
+/// A reader in front of the value of each member in `names`, or `None` for a missing member. The
+/// search stops at the last member that is found.
 ///
-/// `None` altogether where a parser is needed to tell.
+/// The whole result is `None` if only a full parser can tell.
 pub(crate) fn members<'a, const N: usize>(
     mut reader: Reader<'a>,
     names: [&str; N],
@@ -35,7 +36,7 @@ pub(crate) fn members<'a, const N: usize>(
     Some(found)
 }
 
-/// The text that comes next; `None` where it is none, or has escapes.
+/// The string that comes next. `None` if it is not a string, or has escapes.
 pub(crate) fn text<'a>(mut reader: Reader<'a>) -> Option<&'a str> {
     let text = reader.text().ok()??;
     if text.is_escaped() { None } else { str::from_utf8(text.raw()).ok() }

@@ -1,37 +1,36 @@
-//! The bytes of one segment → its entries, or exactly what is wrong with them.
+//! Reads the bytes of one segment: entries, or exactly what is wrong with them.
 
 use crate::digest::Digester;
 use crate::entry::Entry;
 use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position};
-use crate::mark::Mark;
 use crate::segment::{FORMAT_VERSION, HEADER_BYTES, HeaderFault, SegmentHeader};
+use crate::sync_mark::SyncMark;
 
-/// One entry and where it stands; whole, and not decoded yet.
+/// One entry with its position in a segment, not decoded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Framed {
+pub struct FramedEntry {
     /// Sequence number.
     pub seq: u64,
-    /// Tells it from an entry of another journal with the same number.
+    /// Chain value. It tells this entry from an entry of another journal with the same number.
     pub chain: u32,
-    /// First byte of its frame in its segment.
+    /// Offset of the frame in its segment.
     pub offset: u64,
-    /// What its payload is.
+    /// Kind of the entry.
     pub kind: Kind,
-    /// JSON, as it was written.
+    /// The JSON of the entry, as it was written.
     pub payload: Vec<u8>,
 }
 
-impl Framed {
-    /// Its place in the journal.
+impl FramedEntry {
+    /// Position of the entry in the journal.
     #[must_use]
     pub const fn position(&self) -> Position {
         Position { seq: self.seq, chain: self.chain }
     }
 
-    /// The entry; a post's record has its `seq` filled in.
-    ///
+    /// Decodes the entry. The record of a post gets its `seq`.
     /// # Errors
-    /// [`Fault::Unreadable`] when the payload is not what its kind says.
+    /// [`Fault::Unreadable`] if the payload does not fit its kind.
     pub fn entry(&self) -> Result<Entry, Fault> {
         let mut entry = match self.kind {
             Kind::Reserve => serde_json::from_slice(&self.payload).map(Entry::Reserve),
@@ -48,7 +47,7 @@ impl Framed {
         Ok(entry)
     }
 
-    /// For who reads the payload in another way, and cannot.
+    /// The fault for a caller that cannot read the payload with a parser of its own.
     #[must_use]
     pub fn unreadable(&self, reason: &impl ToString) -> Fault {
         let Self { seq, offset, .. } = *self;
@@ -60,12 +59,12 @@ impl Framed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The bytes end inside a frame, or only zeros follow: a write that was cut off.
+    /// The bytes end inside a frame, or only zeros follow. The last write was cut off.
     #[error("torn at byte {offset}: {bytes} bytes are not a whole entry")]
     Torn {
         /// End of the last whole frame.
         offset: u64,
-        /// What follows it.
+        /// Number of bytes after it.
         bytes: u64,
     },
     /// A frame or the header was changed, removed or moved.
@@ -73,40 +72,40 @@ pub enum Fault {
     Damaged {
         /// Start of the frame, or 0 for the header.
         offset: u64,
-        /// Which field.
+        /// The field that is wrong.
         what: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: u64,
-        /// What it is.
+        /// The value in the bytes.
         found: u64,
     },
-    /// Whole, but not an entry that we know.
+    /// The frame is whole, but its entry cannot be read.
     #[error("entry {seq} at byte {offset} cannot be read: {reason}")]
     Unreadable {
         /// Start of the frame.
         offset: u64,
-        /// Its sequence number.
+        /// Sequence number of the entry.
         seq: u64,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Written by another version.
+    /// The segment has another format.
     #[error("format {found} is not {known}, the one that this version reads")]
     Format {
-        /// Version of the segment.
+        /// Format of the segment.
         found: u16,
-        /// Ours.
+        /// The format that this version reads.
         known: u16,
     },
 }
 
-/// Reads one segment, fed in pieces. Where pieces begin and end carries no meaning.
+/// Reads one segment in pieces. The pieces may be cut anywhere.
 #[derive(Debug)]
 pub struct Reader {
-    /// Bytes not read yet, from `start`.
+    /// The bytes from `start` on are not read yet.
     buffer: Vec<u8>,
     start: usize,
-    /// Where `start` is in the segment.
+    /// Offset of `start` in the segment.
     offset: u64,
     state: State,
     header: Option<SegmentHeader>,
@@ -114,7 +113,7 @@ pub struct Reader {
     after: Option<Position>,
     from: u64,
     is_digesting: bool,
-    /// Of all up to `position`.
+    /// Digest of all bytes up to `position`.
     digester: Option<Digester>,
 }
 
@@ -122,7 +121,7 @@ pub struct Reader {
 enum State {
     Header,
     Frames,
-    /// A fault whose last byte is zero: a write that was cut off if all that follows is zero too.
+    /// A fault whose last byte is zero. If only zeros follow, the last write was cut off.
     Zeros {
         fault: Fault,
         bytes: u64,
@@ -131,10 +130,10 @@ enum State {
 }
 
 impl Reader {
-    /// Yields the entries from `from` on; those before it are only checked.
+    /// Returns the entries from number `from` on. It only checks the entries before them.
     ///
-    /// The segment must fit to `after`, the last entry that was read elsewhere, and what it repeats
-    /// of those before is left out.
+    /// `after` is the last entry that the caller has read elsewhere. The segment must fit to it.
+    /// The reader does not return entries up to `after` again.
     #[must_use]
     pub const fn new(after: Option<Position>, from: u64) -> Self {
         Self {
@@ -151,7 +150,7 @@ impl Reader {
         }
     }
 
-    /// The same; its digest is told too.
+    /// Makes the reader compute the digest of the segment as well.
     #[must_use]
     pub const fn digesting(mut self) -> Self {
         self.is_digesting = true;
@@ -172,11 +171,10 @@ impl Reader {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next entry; `None` when more bytes are needed.
-    ///
+    /// The next entry. `None` if more bytes are needed.
     /// # Errors
-    /// The first fault, then it again: nothing behind a fault is read.
-    pub fn next_entry(&mut self) -> Result<Option<Framed>, Fault> {
+    /// The first fault. Every later call returns the same fault.
+    pub fn next_entry(&mut self) -> Result<Option<FramedEntry>, Fault> {
         loop {
             let step = match &self.state {
                 State::Header => self.read_header()?,
@@ -192,10 +190,9 @@ impl Reader {
         }
     }
 
-    /// Closes the segment: its bytes have all been fed.
-    ///
+    /// Checks the end of the segment, after all bytes were fed.
     /// # Errors
-    /// [`Fault::Torn`] when bytes are left over; an earlier fault.
+    /// [`Fault::Torn`] if bytes are left over, or an earlier fault.
     pub fn finish(&self) -> Result<(), Fault> {
         let bytes = match &self.state {
             State::Failed(fault) => return Err(fault.clone()),
@@ -214,20 +211,20 @@ impl Reader {
         self.offset
     }
 
-    /// The last whole frame; before the first one, the frame that the header names.
+    /// Position of the last whole frame. Before the first frame, the position in the header.
     #[must_use]
     pub const fn position(&self) -> Position {
         self.position
     }
 
-    /// The segment's header, once it has been read.
+    /// The header of the segment, once it has been read.
     #[must_use]
     pub const fn header(&self) -> Option<&SegmentHeader> {
         self.header.as_ref()
     }
 
-    /// What has been read up to [`position`](Self::position), once the header has been, if it is to
-    /// be digested.
+    /// The digest of everything up to [`position`](Self::position). `None` before the header, and
+    /// if the reader does not compute digests.
     #[must_use]
     pub const fn digester(&self) -> Option<&Digester> {
         self.digester.as_ref()
@@ -274,14 +271,14 @@ impl Reader {
             return Ok(Step::More);
         };
         let seq = self.position.seq + 1;
-        if Mark::read(head).is_some_and(|mark| mark.synced < seq) {
-            return match Mark::is_followed_by(rest) {
+        if SyncMark::read(head).is_some_and(|mark| mark.synced < seq) {
+            return match SyncMark::is_followed_by(rest) {
                 None => Ok(Step::More),
                 Some(true) => {
-                    self.consume(Mark::BYTES);
+                    self.consume(SyncMark::BYTES);
                     Ok(Step::Passed)
                 }
-                Some(false) => self.suspect(Mark::BYTES, damaged("whole mark", 1, 0)),
+                Some(false) => self.suspect(SyncMark::BYTES, damaged("whole mark", 1, 0)),
             };
         }
         let (head, found, expected) = Head::read(head, self.position);
@@ -308,7 +305,7 @@ impl Reader {
             _ if known => Step::Passed,
             Some(kind) => {
                 let payload = payload.to_vec();
-                Step::Entry(Framed { seq, chain: found, offset, kind, payload })
+                Step::Entry(FramedEntry { seq, chain: found, offset, kind, payload })
             }
             None => {
                 let reason = format!("entries of kind {} are not known", head.kind);
@@ -327,7 +324,7 @@ impl Reader {
         Ok(step)
     }
 
-    /// Where the caller's last frame is reached, it must be the same one.
+    /// When the reader reaches the caller's last frame, it must be the same frame.
     fn check_join(&mut self, offset: u64) -> Result<(), Fault> {
         match self.after {
             Some(after) if after.seq == self.position.seq && after != self.position => {
@@ -349,9 +346,9 @@ impl Reader {
         fault
     }
 
-    /// A power cut leaves zeros where the end of a write should be. The payload ends in `}` and the
-    /// parts before it are followed by one, so a zero byte that only zeros follow was never
-    /// written.
+    /// A power cut can leave zeros in place of the end of a write. A payload ends with `}`, and
+    /// every other part is followed by a payload. So if a part ends with a zero byte and only zeros
+    /// follow, its end was never written.
     fn suspect(&mut self, span: usize, fault: Fault) -> Result<Step, Fault> {
         let pending = self.pending();
         let tail = pending.get(span.saturating_sub(1)..).unwrap_or_default();
@@ -365,12 +362,12 @@ impl Reader {
     }
 }
 
-/// What one read step came to.
+/// The result of one step of reading.
 enum Step {
     /// More bytes are needed.
     More,
-    /// Something whole that is not for the caller.
+    /// A whole part that the caller does not need.
     Passed,
-    /// For the caller.
-    Entry(Framed),
+    /// An entry for the caller.
+    Entry(FramedEntry),
 }

@@ -12,20 +12,20 @@ use crate::gaps::Gaps;
 use crate::id::{RequestId, TenantId};
 use crate::stages::Stages;
 
-/// How the tenant was identified.
+/// How the gateway identified the tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Identity {
-    /// An API key.
+    /// By an API key.
     ApiKey,
-    /// A header from a trusted peer.
+    /// By a header from a trusted proxy.
     Header,
-    /// No credential; the configured tenant for unknown callers.
+    /// Not at all. The tenant is the configured one for unknown callers.
     Unknown,
 }
 
 impl Identity {
-    /// The word, as records have it.
+    /// The word in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,35 +36,35 @@ impl Identity {
     }
 }
 
-/// How a request ended (`spec.md` §5).
+/// How a request ended.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// Whole.
+    /// The answer is whole.
     Complete,
-    /// The client went away.
+    /// The client closed the connection.
     ClientLeft,
     /// The client did not read for longer than the limit.
     ClientStalled,
-    /// The answer ended without its own end mark.
+    /// The answer ended without its end mark.
     Truncated,
-    /// The engine failed inside the answer, or its connection broke.
+    /// The engine failed during the answer, or its connection broke.
     UpstreamError,
-    /// The engine was silent for longer than the limit.
+    /// The engine sent nothing for longer than the limit.
     UpstreamStalled,
     /// The engine answered 4xx or 5xx.
     UpstreamRefused,
-    /// The whole request took longer than allowed.
+    /// The request took longer than the limit.
     Deadline,
-    /// A budget was used up while it ran.
+    /// A budget was used up during the request.
     BudgetCut,
-    /// We were shutting down.
+    /// The gateway was shutting down.
     Shutdown,
-    /// We died; made at the next start from the reserve.
+    /// The gateway died. The next start makes the record from the reservation.
     GatewayDied,
-    /// We refused it.
+    /// The gateway refused the request.
     Refused,
 }
 
@@ -85,13 +85,13 @@ impl End {
         Self::Refused,
     ];
 
-    /// Whether the engine broke off or fell silent.
+    /// Whether the engine broke off or stopped sending.
     #[must_use]
     pub const fn is_upstreams_fault(self) -> bool {
         matches!(self, Self::Truncated | Self::UpstreamError | Self::UpstreamStalled)
     }
 
-    /// The word, as records have it.
+    /// The word in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -111,30 +111,30 @@ impl End {
     }
 }
 
-/// One request, settled (`spec.md` §6). Money is exact; tokens are integers; times are seconds.
+/// One settled request. Money is exact, tokens are integers, times are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Record {
-    /// Ours.
+    /// The gateway's id of the request.
     pub id: RequestId,
-    /// The client's `x-request-id`, or the one made for it.
+    /// The client's `x-request-id`, or the one that the gateway made.
     pub request_id: String,
-    /// Which attempt answered, from 1.
+    /// The attempt that answered, from 1.
     pub attempt: u32,
-    /// Sequence number of the entry in the journal; given when it is written and filled in when it
-    /// is read. 0, and absent in JSON, before that.
+    /// Sequence number of the entry in the journal. It is 0, and absent in JSON, until the entry is
+    /// written or read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub seq: u64,
-    /// Which gateway wrote it.
+    /// The gateway that wrote the record.
     pub gateway: String,
-    /// Admission.
+    /// Time of admission.
     pub started_at: Timestamp,
-    /// Last byte handed to the client, or the end, whoever ended it.
+    /// Time when the client got the last byte, or when the request ended in another way.
     pub ended_at: Timestamp,
-    /// Who pays.
+    /// The tenant that pays.
     pub tenant: TenantId,
-    /// Which key.
+    /// The API key, if the request had one.
     pub key_id: Option<String>,
-    /// How the tenant was identified.
+    /// How the gateway identified the tenant.
     pub identity: Identity,
     /// Labels of the key.
     #[serde(default)]
@@ -145,7 +145,7 @@ pub struct Record {
     pub route: String,
     /// Whether the answer was a stream.
     pub stream: bool,
-    /// Upstream's name.
+    /// Name of the upstream.
     pub upstream: String,
     /// `gen_ai.provider.name`.
     pub provider: String,
@@ -155,37 +155,37 @@ pub struct Record {
     pub response_model: Option<String>,
     /// `id` of the answer.
     pub response_id: Option<String>,
-    /// Service tier that was really used.
+    /// Service tier that the engine used.
     pub service_tier: Option<String>,
-    /// HTTP status that the client saw; `None` when it left before one.
+    /// HTTP status that the client got. `None` if the client left before.
     pub status: Option<u16>,
-    /// How it ended.
+    /// How the request ended.
     pub end: End,
-    /// `error.type`; `None` on success.
+    /// `error.type`. `None` on success.
     pub error_type: Option<String>,
     /// What the provider calls its error; `None` on success, and where it gave no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RecordError>,
-    /// One per choice.
+    /// One for each choice.
     #[serde(default)]
     pub finish_reasons: Vec<String>,
-    /// Tokens.
+    /// Tokens and other quantities.
     pub usage: RecordUsage,
     /// Times.
     pub timing: RecordTiming,
-    /// Money; `None` is unknown, never zero.
+    /// Cost. `None` means unknown, never zero.
     pub cost: Option<RecordCost>,
-    /// What the provider asks for it by its own word, in its own currency: a decimal number as it
-    /// stood in the answer. It changes nothing of `cost`.
+    /// The cost that the provider reports, in the provider's currency: a decimal number as it stood
+    /// in the answer. It does not affect `cost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_cost: Option<String>,
-    /// Where it ran (`k8s.pod.name` …).
+    /// Where the request ran, such as `k8s.pod.name`.
     #[serde(default)]
     pub resource: BTreeMap<String, String>,
 }
 
-/// What a provider calls its error, by a status or inside an answer. Each name has at most 64 bytes of
-/// `[A-Za-z0-9_.:-]`.
+/// What a provider calls its error, by a status or inside an answer. Each name has at most 64
+/// bytes of `[A-Za-z0-9_.:-]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecordError {
     /// Its status, in digits or a word.
@@ -199,14 +199,14 @@ pub struct RecordError {
     pub code: Option<String>,
 }
 
-/// Tokens of a record. `None` is unknown.
+/// The usage of a request. `None` means unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecordUsage {
-    /// Where the numbers come from, in one word: the weakest source among input and output, of
-    /// those that the request has. `unknown` is weaker than `counted`, `counted` than `reported`.
+    /// The weakest source of the input and the output that the request has. `unknown` is weaker
+    /// than `counted`, and `counted` is weaker than `reported`.
     pub source: Source,
-    /// Where each number comes from: of each that is there, and of an input or output that should
-    /// be. Empty on records of before this was told.
+    /// The source of each number that is present, and of an input or output that should be present.
+    /// Empty if nothing is known.
     #[serde(default)]
     pub sources: BTreeMap<Member, Source>,
     /// All input.
@@ -222,31 +222,32 @@ pub struct RecordUsage {
     pub output_tokens: Option<u64>,
     /// Part of the output.
     pub reasoning_output_tokens: Option<u64>,
-    /// Tokens by modality where there was more than text: `audio_input_tokens`,
-    /// `text_output_tokens` and so on.
+    /// Tokens by modality if there was more than text: `audio_input_tokens`, `text_output_tokens`
+    /// and so on.
     pub modalities: Option<BTreeMap<String, u64>>,
-    /// What is counted beside tokens or in their place, exact: `web_search_requests`,
+    /// Quantities besides tokens or instead of tokens, exact: `web_search_requests`,
     /// `audio_seconds` and so on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Decimal>,
-    /// What the answer said of itself that may change its price: `inference_geo`, `speed` and so on.
+    /// What the answer reports about itself that can change its price: `inference_geo`, `speed` and
+    /// so on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conditions: BTreeMap<Condition, String>,
-    /// Further model runs, charged beside the numbers above.
+    /// Further model runs of this request. Their usage is charged in addition to the numbers above.
     pub passes: Option<Vec<Pass>>,
-    /// What our tokenizer counted, where nothing was reported or our count is exact.
+    /// What the tokenizer counted, if the engine reported nothing or the count is exact.
     pub counted: Option<Counted>,
-    /// What to know about single numbers.
+    /// Flags of single numbers.
     #[serde(default)]
     pub flagged: BTreeMap<Member, Vec<Flag>>,
-    /// What to know about the usage: all of `flagged`, and what belongs to no single number.
+    /// Flags of the usage: all of `flagged`, and those that belong to no single number.
     #[serde(default)]
     pub flags: Vec<Flag>,
 }
 
 impl RecordUsage {
-    /// What we counted of a request of which nothing was reported, and what to know about both
-    /// numbers; one that is `None` it does not have.
+    /// The usage of a request for which the engine reported nothing, with `flags` on both numbers.
+    /// `None` is a number that the request does not have.
     #[must_use]
     pub fn counted(input_tokens: Option<u64>, output_tokens: Option<u64>, flags: &[Flag]) -> Self {
         let numbers = [(Member::InputTokens, input_tokens), (Member::OutputTokens, output_tokens)];
@@ -266,7 +267,7 @@ impl RecordUsage {
     }
 }
 
-/// What is priced: all that a price depends on is on the record.
+/// The usage that is priced. A record contains everything that a price depends on.
 impl From<&RecordUsage> for Usage {
     fn from(usage: &RecordUsage) -> Self {
         if usage.source == Source::None {
@@ -288,54 +289,54 @@ impl From<&RecordUsage> for Usage {
     }
 }
 
-/// What our tokenizer counted.
+/// What the tokenizer counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Counted {
-    /// Of the request.
+    /// Tokens of the request.
     pub input_tokens: Option<u64>,
-    /// Of the text that passed: hidden reasoning is not part of it.
+    /// Tokens of the text that passed through. Hidden reasoning is not part of it.
     pub output_tokens: Option<u64>,
 }
 
-/// Times of a record, in seconds.
+/// The times of a request, in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RecordTiming {
-    /// Start to the first event.
+    /// From the start to the first event.
     pub time_to_first_chunk: Option<f64>,
-    /// Start to the first generated content.
+    /// From the start to the first generated content.
     pub time_to_first_token: Option<f64>,
     /// (last − first content event) ÷ (output tokens − 1).
     pub time_per_output_token: Option<f64>,
-    /// Events with generated content.
+    /// Number of events with generated content.
     pub output_chunks: u64,
-    /// The longest gap.
+    /// The longest gap between two events.
     pub longest_stall: Option<f64>,
-    /// How many gaps were up to 0.01, 0.02, 0.04 … 81.92 s long, and how many longer; zeros at the end
-    /// are left out. `None` where there were none, and on records of before this was told.
+    /// Number of gaps up to 0.01, 0.02, 0.04 … 81.92 s long, and number of longer gaps. Zeros at
+    /// the end are left out. `None` if there were no gaps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<u32>>)]
     pub gaps: Option<Gaps>,
-    /// Start to end.
+    /// From the start to the end.
     pub duration: f64,
-    /// The part of the duration that was ours.
+    /// The part of the duration that the gateway took.
     pub gateway: f64,
-    /// Where the time went; `None` on records of before this was told, and where the gateway died.
+    /// How long each stage took. `None` if the gateway died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<Stages>,
 }
 
-/// Money of a record.
+/// The cost of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RecordCost {
     /// ISO 4217.
     pub currency: String,
-    /// What is owed.
+    /// The cost with discounts and other contract terms.
     pub amount: Decimal,
-    /// At list price.
+    /// The cost at list price.
     pub list_amount: Decimal,
     /// Version and row of the price book.
     pub price_id: String,
-    /// One per meter with a quantity.
+    /// One for each meter with a quantity.
     pub lines: Vec<RecordLine>,
 }
 
@@ -344,21 +345,21 @@ pub struct RecordCost {
 pub struct RecordLine {
     /// `input`, `cache_read`, `output`, `web_search_requests` and so on: the keys of a price file.
     pub meter: String,
-    /// Model of a further pass; absent on the request's own.
+    /// Model of a further model run. Absent for the request's own model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Quantity, on meters of tokens.
+    /// Quantity, for a meter that counts tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Quantity in `unit`, on all other meters.
+    /// Quantity in `unit`, for any other meter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantity: Option<Decimal>,
     /// What `quantity` counts: `seconds`, `calls` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Money per token, or per one of `unit`.
+    /// Price of one token, or of one `unit`.
     pub unit_price: Decimal,
-    /// The same at list price, where that is another.
+    /// The list price of the same, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_unit_price: Option<Decimal>,
     /// Quantity × `unit_price`, exact.
@@ -366,19 +367,19 @@ pub struct RecordLine {
 }
 
 impl RecordLine {
-    /// How many, whatever is counted.
+    /// The quantity, whatever the meter counts.
     #[must_use]
     pub fn count(&self) -> Decimal {
         self.tokens.map(Decimal::from).or(self.quantity).unwrap_or_default()
     }
 
-    /// What is counted: `tokens` or `unit`.
+    /// The unit of the quantity: `tokens` or `unit`.
     #[must_use]
     pub fn counted_in(&self) -> &str {
         self.unit.as_deref().unwrap_or("tokens")
     }
 
-    /// Money per one at list price.
+    /// The list price of one.
     #[must_use]
     pub fn list_price(&self) -> Decimal {
         self.list_unit_price.unwrap_or(self.unit_price)

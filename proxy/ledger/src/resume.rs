@@ -1,38 +1,44 @@
-//! The way back into a segment behind damage.
+//! Finds the next readable entry after damage in a segment.
 //!
-//! Nothing is guessed: an entry is read again once its payload has its check and its head follows
-//! from the chain of the frame before it, as far as that can still be read. Text of a client cannot
-//! look like a head, whose sequence number has zero bytes: JSON has none.
+//! The search guesses nothing. It accepts an entry only if the payload fits its check, and the head
+//! fits the chain of the frame before it, as far as that frame can still be read. Text from a
+//! client cannot look like a head: the sequence number in a head contains zero bytes, and JSON has
+//! none.
 
 use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position};
-use crate::mark::Mark;
 use crate::segment::HEADER_BYTES;
+use crate::sync_mark::SyncMark;
 
-/// Where the chain is whole again.
+/// Where reading can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resumed {
-    /// First byte of the frame in its segment.
+pub struct ResumePoint {
+    /// Offset of the next frame in its segment.
     pub offset: u64,
-    /// The frame before it, which may be the damaged one.
+    /// Position of the frame before it, which may be the damaged one.
     pub before: Position,
 }
 
-/// The first entry behind a damaged one that surely is as it was written.
+/// The first entry after a damaged one that is surely as it was written.
 ///
-/// `segment` are all bytes of the segment; the damaged frame, or the damaged header, begins at
-/// `offset`; `last` is the frame before it, where that is known.
+/// `segment` is the whole segment. The damaged frame or header begins at `offset`. `last` is the
+/// position of the frame before it, if it is known.
 #[must_use]
-pub fn resume(segment: &[u8], offset: u64, last: Option<Position>) -> Option<Resumed> {
+pub fn find_resume_point(
+    segment: &[u8],
+    offset: u64,
+    last: Option<Position>,
+) -> Option<ResumePoint> {
     let offset = usize::try_from(offset).ok()?;
     let is_header = offset < HEADER_BYTES;
     let from = if is_header { HEADER_BYTES } else { offset };
-    // Chains that the damaged place may have ended with.
+    // Chain values that the damaged part may have ended with.
     let chains: Vec<u32> = if is_header {
         last.map(|last| last.chain).into_iter().collect()
     } else {
         let head = head(segment, from, last.unwrap_or(Position::START));
         let own = head.map(|(_, found, expected)| [found, expected]);
-        // A mark is in no chain: what follows a damaged one follows the entry before it.
+        // A sync mark is not part of the chain: the frame after a damaged one is chained to the
+        // entry before.
         own.into_iter().flatten().chain(last.map(|last| last.chain)).collect()
     };
     let after = last.map_or(0, |last| last.seq);
@@ -44,9 +50,9 @@ pub fn resume(segment: &[u8], offset: u64, last: Option<Position>) -> Option<Res
         let here = (at > offset).then(|| chains.iter().copied().map(|chain| (at, chain)));
         let next = at + HEAD_BYTES + head.length as usize;
         for (at, chain) in here.into_iter().flatten().chain([(next, chain)]) {
-            let at = at + segment.get(at..).map_or(0, Mark::skip);
+            let at = at + segment.get(at..).map_or(0, SyncMark::skip);
             if let Some(seq) = follows(segment, at, chain).filter(|seq| *seq > after) {
-                return Some(Resumed {
+                return Some(ResumePoint {
                     offset: at as u64,
                     before: Position { seq: seq - 1, chain },
                 });
@@ -56,7 +62,7 @@ pub fn resume(segment: &[u8], offset: u64, last: Option<Position>) -> Option<Res
     None
 }
 
-/// The sequence number of the whole frame at `at`, if it follows one with this chain.
+/// The sequence number of the frame at `at`, if it is whole and chained to `chain`.
 fn follows(segment: &[u8], at: usize, chain: u32) -> Option<u64> {
     let (head, found, expected) = head(segment, at, Position { seq: 0, chain })?;
     let length = head.length as usize;
@@ -68,7 +74,7 @@ fn follows(segment: &[u8], at: usize, chain: u32) -> Option<u64> {
     (crc32c::crc32c(payload) == head.check && head.seq > 0).then_some(head.seq)
 }
 
-/// The head at `at`, its chain, and the chain that it should have behind `before`.
+/// The head at `at`, its chain value, and the chain value that it should have after `before`.
 fn head(segment: &[u8], at: usize, before: Position) -> Option<(Head, u32, u32)> {
     let head = segment.get(at..)?.first_chunk::<HEAD_BYTES>()?;
     Some(Head::read(head, before))

@@ -1,21 +1,21 @@
-//! The header of a segment, one file of the journal.
+//! The header of a segment, which is one file of the journal.
 //!
 //! ```text
 //! magic 8 | version u16 | gateway length u16 | first seq u64 | chain u32 | created µs i64
-//! | gateway, zeros | follows 32 | marked u8 | lost u64 | crc u32      little endian
+//! | gateway, zeros | follows 32 | sync marks u8 | lost u64 | crc u32      little endian
 //! ```
 //!
-//! Always [`HEADER_BYTES`] long: a shorter file is a header that was cut off, and no flipped bit
-//! can look like one. Frames do not depend on their segment: `chain` is that of the frame before
-//! the first one here, so that a segment can be checked alone, and against the one before it;
-//! `follows` is the [`Digest`] of that one.
+//! A header is always [`HEADER_BYTES`] long. A shorter file is a header that was cut off, and no
+//! flipped bit looks like one. `chain` is the chain value of the frame before the first frame here.
+//! With it, a reader can check a segment alone and against the segment before. `follows` is the
+//! [`Digest`] of the segment before.
 
 use jiff::Timestamp;
 
 use crate::digest::{Digest, Digester};
 use crate::frame::Position;
 
-/// Format that is written, and the only one that is read.
+/// The format that is written. Readers accept no other.
 pub const FORMAT_VERSION: u16 = 4;
 
 /// Length of a header, in bytes.
@@ -24,53 +24,53 @@ pub const HEADER_BYTES: usize = 512;
 const MAGIC: [u8; 8] = *b"taxi-tlj";
 const CRC_BYTES: usize = 4;
 const LOST_BYTES: usize = 8;
-const MARKED_BYTES: usize = 1;
-/// Behind the gateway and its zeros.
-const END_BYTES: usize = Digest::BYTES + MARKED_BYTES + LOST_BYTES + CRC_BYTES;
+const SYNC_MARKS_BYTES: usize = 1;
+/// Bytes after the gateway name and its zeros.
+const END_BYTES: usize = Digest::BYTES + SYNC_MARKS_BYTES + LOST_BYTES + CRC_BYTES;
 const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - END_BYTES;
 
-/// First bytes of a segment.
+/// The header of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Who writes it; at most 435 bytes are kept.
+    /// Name of the gateway that writes the journal. The header keeps at most 435 bytes of it.
     pub gateway: String,
-    /// The frame before its first one.
+    /// Position of the frame before the first frame of this segment.
     pub before: Position,
-    /// How many entries up to `before` could not be read any more and are left out; at most so
-    /// many, where nothing behind them could be read either. 0 but in a segment that a salvage has
+    /// Number of entries up to `before` that cannot be read and are left out. It is an upper bound
+    /// if nothing after them could be read either. It is above 0 only in a segment that a salvage
     /// put in their place.
     pub lost: u64,
-    /// It was synced before it took its name, and a [`Mark`](crate::Mark) follows each later sync:
-    /// what no mark speaks of was never promised to survive a power cut. Otherwise nobody knows
-    /// what of it is on the disk.
-    pub marked: bool,
-    /// Digest of the segment that has the entry before its first one, up to that. `None` where there
-    /// is no such segment, or nobody knows what it was.
+    /// Whether the segment has sync marks. Such a segment was synced before it got its name, and a
+    /// [`SyncMark`](crate::SyncMark) follows each later sync. Entries after the last sync mark may
+    /// be lost in a power cut. Without sync marks, it is unknown which entries are on disk.
+    pub has_sync_marks: bool,
+    /// Digest of the segment with the entry before the first one here, up to that entry. `None` if
+    /// there is no such segment, or its digest is unknown.
     pub follows: Option<Digest>,
-    /// When it was begun, to the microsecond.
+    /// Time of creation, to the microsecond.
     pub created: Timestamp,
 }
 
-/// What is wrong with the first bytes of a segment.
+/// What is wrong with a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HeaderFault {
-    /// A field differs.
+    /// A field has a wrong value.
     Differs { what: &'static str, expected: u64, found: u64 },
-    /// Another format.
+    /// The segment has another format.
     Format { found: u16 },
 }
 
 impl SegmentHeader {
-    /// Sequence number of the first entry that it stands for, lost ones included.
+    /// Sequence number of the first entry, lost ones included.
     #[must_use]
     pub const fn first_seq(&self) -> u64 {
         (self.before.seq + 1).saturating_sub(self.lost)
     }
 
-    /// Begins the digest of its segment, of which it was read, or was written, as `bytes`.
+    /// Begins the digest of the segment. `bytes` is this header as it was read or written.
     #[must_use]
     pub fn digester(&self, bytes: &[u8]) -> Digester {
-        // What has taken the place of lost entries does not know the digest that they had.
+        // A segment that replaces lost entries does not know their digest.
         Digester::new(bytes, self.follows.filter(|_| self.lost == 0))
     }
 
@@ -88,7 +88,7 @@ impl SegmentHeader {
         out.extend_from_slice(&gateway);
         out.resize(start + HEADER_BYTES - END_BYTES, 0);
         out.extend_from_slice(&Digest::to_bytes(self.follows));
-        out.push(u8::from(self.marked));
+        out.push(u8::from(self.has_sync_marks));
         out.extend_from_slice(&self.lost.to_le_bytes());
         let crc = crc32c::crc32c(out.get(start..).unwrap_or_default());
         out.extend_from_slice(&crc.to_le_bytes());
@@ -109,7 +109,7 @@ impl SegmentHeader {
         let (body, mut crc) = bytes.split_at(HEADER_BYTES - CRC_BYTES);
         let (_, mut end) = bytes.split_at(HEADER_BYTES - END_BYTES);
         let follows = Digest::from_bytes(take(&mut end));
-        let [marked] = take(&mut end);
+        let [has_sync_marks] = take(&mut end);
         let (expected, found) = (crc32c::crc32c(body), u32::from_le_bytes(take(&mut crc)));
         if expected != found {
             let (expected, found) = (u64::from(expected), u64::from(found));
@@ -127,15 +127,15 @@ impl SegmentHeader {
             gateway: gateway.into_owned(),
             before: Position { seq: first.saturating_sub(1), chain },
             lost: u64::from_le_bytes(take(&mut end)),
-            marked: marked != 0,
+            has_sync_marks: has_sync_marks != 0,
             follows,
             created: Timestamp::from_microsecond(created).unwrap_or_default(),
         })
     }
 }
 
-/// Takes the first `N` bytes off; zeros where there are none, which a header of fixed length rules
-/// out.
+/// Takes the first `N` bytes off. Returns zeros if there are fewer, which cannot happen in a
+/// header.
 fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
     match bytes.split_first_chunk::<N>() {
         Some((first, rest)) => {

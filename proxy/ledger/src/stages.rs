@@ -1,4 +1,4 @@
-//! Where a request's time went, stage by stage.
+//! How long each stage of a request took.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,26 +8,27 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A stage of a request. Each begins where the one before ended.
+/// A stage of a request. Each begins when the one before ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Route and tenant.
+    /// Finds the route and the tenant.
     Identify,
-    /// The body is read.
+    /// Reads the body.
     Body,
-    /// An upstream is chosen.
+    /// Chooses an upstream.
     Route,
-    /// It comes onto the ledger.
+    /// Writes the reservation to the ledger.
     Admit,
-    /// Up to the first byte that is sent upstream, attempts that brought it nowhere included.
+    /// Until the first byte is sent upstream, failed attempts included.
     Connect,
-    /// Of a stream: in the engine, up to the first token.
+    /// For a stream: until the first token of the engine.
     Prefill,
     /// From the first token to the end.
     Stream,
-    /// In place of these two, where no first token is known: all that the engine took.
+    /// The whole time of the engine, if the first token is not known. It replaces the two stages
+    /// before.
     Answer,
-    /// What was not reported is counted, and all of it is priced.
+    /// Counts what the engine did not report, and computes the price.
     Settle,
 }
 
@@ -45,7 +46,7 @@ impl Stage {
         Self::Settle,
     ];
 
-    /// The word, as records and spans have it.
+    /// The word in records and spans.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,7 +62,7 @@ impl Stage {
         }
     }
 
-    /// What happens in it.
+    /// What happens in the stage.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
@@ -78,16 +79,17 @@ impl Stage {
     }
 }
 
-/// How long each stage took. All but the last add up to the request's duration.
+/// How long each stage took. All but the last add up to the duration of the request.
 ///
-/// Whole microseconds, in the order of [`Stage::ALL`], and so in journals; where people and programs
-/// read records, seconds by the stages' words.
+/// In the journal this is a list of whole microseconds, in the order of [`Stage::ALL`]. In all
+/// other JSON it is an object with the seconds of each stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Written")]
+#[serde(from = "StagesJson")]
 pub struct Stages([Option<u64>; Stage::ALL.len()]);
 
 impl Stages {
-    /// By when each ended, since the start; `None` is a stage that there was not.
+    /// From the time of the end of each stage, since the start of the request. `None` for a stage
+    /// that the request did not have.
     #[must_use]
     pub fn ending(ends: [Option<Duration>; Stage::ALL.len()]) -> Self {
         let mut begun = 0;
@@ -97,13 +99,13 @@ impl Stages {
         }))
     }
 
-    /// Microseconds of each, in the order of [`Stage::ALL`].
+    /// Microseconds of each stage, in the order of [`Stage::ALL`].
     #[must_use]
     pub const fn micros(&self) -> &[Option<u64>; Stage::ALL.len()] {
         &self.0
     }
 
-    /// How long each took that there was, in order.
+    /// Each stage that the request had, in order, and how long it took.
     pub fn each(&self) -> impl Iterator<Item = (Stage, Duration)> {
         let all = Stage::ALL.into_iter().zip(self.0);
         all.filter_map(|(stage, took)| Some((stage, Duration::from_micros(took?))))
@@ -121,22 +123,22 @@ impl Serialize for Stages {
     }
 }
 
-/// Stages as journals have them, and as records show them.
+/// Stages in the journal, and stages in other JSON.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum StagesJson {
     Micros(Vec<Option<u64>>),
     Seconds(BTreeMap<String, f64>),
 }
 
-impl From<Written> for Stages {
-    fn from(written: Written) -> Self {
+impl From<StagesJson> for Stages {
+    fn from(written: StagesJson) -> Self {
         Self(match written {
-            Written::Micros(all) => {
+            StagesJson::Micros(all) => {
                 let mut all = all.into_iter();
                 Stage::ALL.map(|_| all.next().flatten())
             }
-            Written::Seconds(by_word) => Stage::ALL.map(|stage| {
+            StagesJson::Seconds(by_word) => Stage::ALL.map(|stage| {
                 let seconds = by_word.get(stage.as_str())?;
                 Duration::try_from_secs_f64(*seconds).ok().map(micros)
             }),

@@ -1,4 +1,4 @@
-//! Properties of frames and of their fold.
+//! Properties of frames and of the fold of entries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use super::*;
 mod digest;
 mod fold;
 mod format;
-mod mark;
 mod resume;
-mod tally;
+mod running_totals;
+mod sync_mark;
 
 fn at(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(1_795_000_000_000_000 + micros).unwrap()
@@ -66,7 +66,7 @@ fn cost(amount: Decimal) -> RecordCost {
 }
 
 fn post(number: u128, amount: Option<Decimal>) -> Entry {
-    let mut record = died(&reserve(number, None), None, at(5), "g");
+    let mut record = gateway_died_record(&reserve(number, None), None, at(5), "g");
     record.cost = amount.map(cost);
     Entry::Post(Box::new(record))
 }
@@ -100,14 +100,14 @@ fn decimal(parts: Option<(i64, u32)>) -> Option<Decimal> {
     parts.map(|(digits, scale)| Decimal::new(digits, scale))
 }
 
-/// A segment of these entries, and where each frame ends.
+/// A segment with these entries, and where each frame ends.
 fn segment(entries: &[Entry], before: Position) -> (Vec<u8>, Vec<usize>, Position) {
     let mut bytes = Vec::new();
     SegmentHeader {
         gateway: "pod/0".to_owned(),
         before,
         lost: 0,
-        marked: true,
+        has_sync_marks: true,
         follows: None,
         created: at(0),
     }
@@ -116,13 +116,13 @@ fn segment(entries: &[Entry], before: Position) -> (Vec<u8>, Vec<usize>, Positio
     let mut position = before;
     let mut buffer = Vec::new();
     for entry in entries {
-        position = Draft::new(entry, &mut buffer).unwrap().seal(position, &mut bytes);
+        position = EncodedEntry::new(entry, &mut buffer).unwrap().append(position, &mut bytes);
         ends.push(bytes.len());
     }
     (bytes, ends, position)
 }
 
-fn read(mut reader: Reader, pieces: &[&[u8]]) -> (Vec<Framed>, Result<(), Fault>) {
+fn read(mut reader: Reader, pieces: &[&[u8]]) -> (Vec<FramedEntry>, Result<(), Fault>) {
     let mut framed = Vec::new();
     for piece in pieces {
         reader.feed(piece);
@@ -138,11 +138,11 @@ fn read(mut reader: Reader, pieces: &[&[u8]]) -> (Vec<Framed>, Result<(), Fault>
     (framed, end)
 }
 
-fn read_whole(bytes: &[u8]) -> (Vec<Framed>, Result<(), Fault>) {
+fn read_whole(bytes: &[u8]) -> (Vec<FramedEntry>, Result<(), Fault>) {
     read(Reader::new(None, 1), &[bytes])
 }
 
-/// What is read back: as written, with the record's sequence number filled in.
+/// The entries that a reader returns: the records have their sequence numbers.
 fn numbered(entries: &[Entry], first: u64) -> Vec<(u64, Entry)> {
     let number = |(seq, entry): (u64, &Entry)| {
         let mut entry = entry.clone();
@@ -154,7 +154,7 @@ fn numbered(entries: &[Entry], first: u64) -> Vec<(u64, Entry)> {
     (first..).zip(entries).map(number).collect()
 }
 
-fn plain(framed: Vec<Framed>) -> Vec<(u64, Entry)> {
+fn plain(framed: Vec<FramedEntry>) -> Vec<(u64, Entry)> {
     framed.into_iter().map(|framed| (framed.seq, framed.entry().unwrap())).collect()
 }
 
@@ -317,7 +317,7 @@ fn an_entry_that_is_whole_and_not_known_is_named() {
 #[test]
 fn a_record_carries_its_sequence_number_only_outside_the_journal() {
     let mut buffer = Vec::new();
-    Draft::new(&post(1, None), &mut buffer).unwrap();
+    EncodedEntry::new(&post(1, None), &mut buffer).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&buffer).unwrap();
     assert_eq!(json.get("seq"), None);
     assert_eq!(json["end"], "gateway_died");
@@ -328,14 +328,14 @@ fn a_record_carries_its_sequence_number_only_outside_the_journal() {
 fn an_entry_without_bounds_is_refused() {
     let text = "x".repeat(ENTRY_BYTES_MAX);
     let entry = Entry::Reserve(Box::new(Reserve { request_id: text, ..reserve(1, None) }));
-    let error = Draft::new(&entry, &mut Vec::new()).unwrap_err();
+    let error = EncodedEntry::new(&entry, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, EncodeError::TooLong { bytes } if bytes > ENTRY_BYTES_MAX));
 }
 
 #[test]
 fn whatever_a_record_holds_is_read_back() {
     let nasty = "a\"b\\c\nd\u{1}é😀".to_owned();
-    let mut record = died(&reserve(1, None), None, at(5), "g");
+    let mut record = gateway_died_record(&reserve(1, None), None, at(5), "g");
     record.request_model = Some(nasty.clone());
     record.status = Some(200);
     record.end = End::Complete;
@@ -399,7 +399,7 @@ fn whatever_a_record_holds_is_read_back() {
     record.reported_cost = Some("0.000850".to_owned());
     let entry = Entry::Post(Box::new(record));
     let mut payload = Vec::new();
-    Draft::new(&entry, &mut payload).unwrap();
+    EncodedEntry::new(&entry, &mut payload).unwrap();
     let read: Record = serde_json::from_slice(&payload).unwrap();
     assert_eq!(Entry::Post(Box::new(read)), entry);
 }
@@ -479,13 +479,13 @@ fn every_kind_of_entry_reads_back_as_it_was() {
         gateway: "g".to_owned(),
         before: last,
         lost: 0,
-        marked: true,
+        has_sync_marks: true,
         follows: None,
         created: at(0),
     };
     header.encode(&mut bytes);
     for entry in &entries {
-        last = Draft::new(entry, &mut payload).unwrap().seal(last, &mut bytes);
+        last = EncodedEntry::new(entry, &mut payload).unwrap().append(last, &mut bytes);
     }
     let mut reader = Reader::new(None, 1);
     reader.feed(&bytes);

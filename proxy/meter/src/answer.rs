@@ -3,15 +3,14 @@
 use taximeter_pricing::{Flag, Member, Usage};
 
 use crate::calls::Calls;
-use crate::facts::{Content, Facts, count_ids};
+use crate::facts::{Facts, count_ids};
+use crate::generated::Form;
 use crate::json::{Reader, Text};
 use crate::measurement::{Counts, Kinds, Reported};
+use crate::output_text::OutputText;
 use crate::provider_error::ProviderError;
 use crate::reports::Reports;
 use crate::usage::{Report, name};
-
-/// Generated text that is kept for counting, in bytes. All of it is added up.
-const OUTPUT_TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// Choices whose finish reason is kept.
 const CHOICES_MAX: usize = 128;
@@ -25,17 +24,14 @@ pub(crate) struct Answer {
     pub(crate) system_fingerprint: Option<String>,
     /// By choice, in order.
     pub(crate) finish_reasons: Vec<(u64, String)>,
-    pub(crate) text: String,
-    pub(crate) text_bytes: u64,
-    /// Content may have passed that is not in `text`.
+    pub(crate) output: OutputText,
+    /// Content may have passed that is not in `output`.
     pub(crate) has_unread: bool,
     pub(crate) kinds: Kinds,
     /// Whole images that were generated.
     pub(crate) images: u64,
     /// Calls of tools that ended.
     pub(crate) calls: Calls,
-    /// By choice, where an engine repeats all text in every event; moves to `text` at the end.
-    wholes: Vec<(u64, String)>,
     pub(crate) reports: Reports,
     /// The latest running total of a choice, not read yet.
     running: (u64, Vec<u8>),
@@ -55,14 +51,26 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Adds what an event or a document says.
-    pub(crate) fn add(&mut self, facts: Facts<'_>) {
+    /// Adds what an event or a document says. Returns whether it brought content that is new.
+    pub(crate) fn add(&mut self, facts: Facts<'_>) -> bool {
+        if facts.condensed.is_some() {
+            self.add_left_out(&facts);
+        }
+        if let Some(ids) = facts.prompt_token_ids.filter(|_| self.prompt_ids.is_none()) {
+            let left_out = facts.left_out_of(&ids);
+            self.prompt_ids = count_ids(ids.raw()).map(|kept| kept + left_out);
+        }
         self.has_begun = true;
+        let mut is_content = false;
         if facts.has_content() {
             let Kinds { reasoning, formed } = facts.content.kinds;
             self.kinds.reasoning |= reasoning;
             self.kinds.formed |= formed;
-            self.add_content(&facts.content);
+            is_content = self.output.add(&facts.content);
+            if is_content && facts.condensed.is_some() {
+                let texts = facts.content.said().filter(|said| said.form != Form::Whole);
+                self.output.add_unkept(texts.map(|said| facts.left_out_of(&said.text)).sum());
+            }
         }
         keep_first(&mut self.id, facts.id);
         keep_first(&mut self.model, facts.model);
@@ -74,9 +82,6 @@ impl Answer {
         for ids in facts.token_ids.iter().filter_map(|ids| count_ids(ids.raw())) {
             self.add_ids(ids);
         }
-        if self.prompt_ids.is_none() {
-            self.prompt_ids = facts.prompt_token_ids.and_then(|ids| count_ids(ids.raw()));
-        }
         if let Some(mut report) = facts.usage {
             self.read_running();
             self.service_tier = report.service_tier.take().or(self.service_tier.take());
@@ -84,6 +89,9 @@ impl Answer {
                 Some(choice) => self.reports.add_running(report, choice),
                 None => self.reports.add(report),
             }
+        }
+        for report in facts.choice_usage {
+            self.reports.add(Box::new(report));
         }
         if let Some(timings) = facts.timings {
             self.reports.add_timings(timings);
@@ -98,31 +106,22 @@ impl Answer {
         self.error = facts.error.or(self.error.take());
         self.is_over |= facts.is_end;
         self.is_pending |= facts.is_pending;
+        is_content
     }
 
-    fn add_content(&mut self, content: &Content<'_>) {
-        let Some((choice, text)) = content.as_whole() else {
-            content.texts().for_each(|text| self.add_text(text));
-            return;
-        };
-        let mut text = text.decode().into_owned();
-        text.truncate(text.floor_char_boundary(OUTPUT_TEXT_BYTES_MAX));
-        let has_room = self.wholes.len() < CHOICES_MAX;
-        match self.wholes.iter_mut().find(|(of, _)| *of == choice) {
-            Some((_, earlier)) if text.starts_with(&*earlier) => *earlier = text,
-            // Some are set up to send only what is new after all.
-            Some((_, earlier)) if earlier.len() + text.len() <= OUTPUT_TEXT_BYTES_MAX => {
-                earlier.push_str(&text);
-            }
-            None if has_room => self.wholes.push((choice, text)),
-            Some(_) | None => {}
+    /// Adds what a condensed event or document lacks of lists of ids, and of what nobody can count.
+    fn add_left_out(&mut self, facts: &Facts<'_>) {
+        let ids: u64 = facts.token_ids.iter().map(|ids| facts.left_out_of(ids)).sum();
+        if ids > 0 {
+            self.add_ids(ids);
         }
+        let lacks_values = u32::from(facts.lacks_values());
+        self.counts.lines_too_long = self.counts.lines_too_long.saturating_add(lacks_values);
     }
 
     /// Takes together what was kept apart while it came.
     pub(crate) fn complete(&mut self) {
         self.read_running();
-        self.gather();
         self.drop_false_zero();
     }
 
@@ -133,27 +132,13 @@ impl Answer {
 
     /// Whether it has content or usage, or tells why it has none.
     pub(crate) fn says_something(&self) -> bool {
-        self.text_bytes > 0
+        self.output.bytes() > 0
             || self.kinds.formed
             || self.images > 0
             || self.output_ids.is_some()
             || self.is_pending
             || !self.finish_reasons.is_empty()
             || self.reports.has_tokens()
-    }
-
-    /// Whether content says more than what was said before.
-    pub(crate) fn is_news(&self, content: &Content<'_>) -> bool {
-        let Some((choice, text)) = content.as_whole() else { return true };
-        let earlier = self.wholes.iter().find(|(of, _)| *of == choice);
-        earlier.is_none_or(|(_, earlier)| !text.is(earlier))
-    }
-
-    /// Takes what was said to be all text for the text.
-    fn gather(&mut self) {
-        for (_, text) in std::mem::take(&mut self.wholes) {
-            self.add_text(&Text::plain(text.as_bytes()));
-        }
     }
 
     /// Takes note of a running total, to be read when it is needed: most are followed by another.
@@ -184,7 +169,7 @@ impl Answer {
     /// Usage by the token ids that passed: the engine's own tokens, though not its own sum.
     pub(crate) fn usage_by_ids(&self) -> Option<Reported> {
         // Before the first text no ids are none, behind it they are missing.
-        let none = self.prompt_ids.filter(|_| self.text_bytes == 0).map(|_| 0);
+        let none = self.prompt_ids.filter(|_| self.output.bytes() == 0).map(|_| 0);
         let usage = Usage {
             input_tokens: self.prompt_ids,
             output_tokens: Some(self.output_ids.or(none)?),
@@ -203,21 +188,14 @@ impl Answer {
     /// A running total that still says zero although text has passed says nothing, on a stream that
     /// never got to its end (Ollama).
     fn drop_false_zero(&mut self) {
-        if !self.is_over && self.finish_reasons.is_empty() && self.text_bytes > 0 {
+        if !self.is_over && self.finish_reasons.is_empty() && self.output.bytes() > 0 {
             self.reports.drop_zero();
         }
     }
 
-    /// Adds generated text.
-    pub(crate) fn add_text(&mut self, text: &Text<'_>) {
-        let text = text.decode();
-        self.text_bytes += text.len() as u64;
-        let room = OUTPUT_TEXT_BYTES_MAX.saturating_sub(self.text.len());
-        if text.len() <= room {
-            self.text.push_str(&text);
-        } else {
-            self.text.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
-        }
+    /// Whether a choice has told why it finished.
+    pub(crate) fn has_finished(&self, choice: u64) -> bool {
+        self.finish_reasons.binary_search_by_key(&choice, |(choice, _)| *choice).is_ok()
     }
 
     fn finish(&mut self, choice: u64, reason: &Text<'_>) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use taximeter_json::Nesting;
+use taximeter_json::{Condensed, Nesting};
 
 use crate::answer::Answer;
 use crate::asking::Hidden;
@@ -13,6 +13,7 @@ use crate::dialect_detector::DialectDetector;
 use crate::facts::{Content, Facts, Format};
 use crate::json::Malformed;
 use crate::measurement::{Ending, Measurement};
+use crate::partial::Data;
 use crate::provider_error::name;
 use crate::sse::Event;
 use crate::template::{Template, TemplateMatch};
@@ -24,7 +25,7 @@ use crate::wire::{Wire, error};
 pub struct Setup {
     /// Shape of the route.
     pub wire: Wire,
-    /// Who answers.
+    /// Who answers, as far as the configuration says.
     pub dialect: Dialect,
     /// When the last byte of the request head was read.
     pub started_at: Instant,
@@ -36,6 +37,7 @@ pub struct Setup {
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerReader {
     pub(crate) format: Option<&'static dyn Format>,
+    dialect: Dialect,
     pub(crate) detector: DialectDetector,
     hidden: Hidden,
     nulls_token_ids: bool,
@@ -51,6 +53,7 @@ impl AnswerReader {
     pub(crate) fn new(setup: Setup) -> Self {
         Self {
             format: setup.wire.format(),
+            dialect: setup.dialect,
             detector: DialectDetector::new(setup.dialect),
             hidden: setup.hidden,
             nulls_token_ids: setup.dialect.nulls_token_ids(),
@@ -111,38 +114,45 @@ impl AnswerReader {
         if let (Some(error), Some(kind)) = (&mut facts.error, event.exception) {
             error.error_type = error.error_type.take().or_else(|| name(kind));
         }
+        facts.read_from(event.condensed);
         self.detector.look_at(event.data);
         facts.cut(event.data, self.hidden, self.nulls_token_ids, cuts);
         self.template.learn(event.data, &facts, cuts);
         if self.client_left {
             facts.content = Content::default();
             facts.token_ids.clear();
+            facts.condensed = None;
         }
-        if facts.has_content() && self.answer.is_news(&facts.content) {
-            self.timing.content();
-        }
-        let is_ours = facts.is_only_usage && self.hidden.usage_event
-            || facts.is_only_ids() && self.hidden.token_ids;
+        let has_finished = |choice| self.answer.has_finished(choice);
+        let is_ours = self.hidden.usage_event && facts.says_only_usage(has_finished)
+            || self.hidden.token_ids && facts.is_only_ids();
         let verdict = match (facts.is_end, is_ours) {
             (true, _) => Verdict::End,
             (false, true) => Verdict::Remove,
             (false, false) if cuts.is_empty() => Verdict::Pass,
             (false, false) => Verdict::Trim,
         };
-        self.answer.add(facts);
+        if self.answer.add(facts) {
+            self.timing.content();
+        }
         Ok(verdict)
     }
 
     /// Reads an answer that is one document.
-    pub(crate) fn read_document(&mut self, body: &[u8]) -> Result<(), Malformed> {
+    pub(crate) fn read_document(
+        &mut self,
+        body: &[u8],
+        condensed: Option<Condensed<'_>>,
+    ) -> Result<(), Malformed> {
         let Some(format) = self.format else { return Ok(()) };
-        let facts = match format.document(body) {
+        let mut facts = match format.document(body) {
             Ok(mut facts) => {
                 error::complete(&mut facts, body, false);
                 facts
             }
             Err(Malformed) => Facts::of_error(error::find(body).ok_or(Malformed)?),
         };
+        facts.read_from(condensed);
         // `{}` and `[]` are nothing yet.
         let has_begun = body.trim_ascii().len() > 2;
         self.answer.add(facts);
@@ -159,7 +169,7 @@ impl AnswerReader {
             return Err(Malformed);
         }
         loop {
-            self.read_lenient(&Event { data: document, ..Event::default() }, &mut Vec::new());
+            self.read_lenient(&Event::of(Data::plain(document)), &mut Vec::new());
             rest = rest.trim_ascii_start();
             let Some(end) = Nesting::new().reach(rest, 0) else { return Ok(()) };
             (document, rest) = rest.split_at_checked(end).ok_or(Malformed)?;
@@ -168,9 +178,8 @@ impl AnswerReader {
 
     /// Reads an event that is like the one before.
     fn read_match(&mut self, like: &TemplateMatch<'_>) {
-        if !like.text.is_empty() && !self.client_left {
+        if !like.text.is_empty() && !self.client_left && self.answer.output.add_more(&like.text) {
             self.timing.content();
-            self.answer.add_text(&like.text);
         }
         if let Some(usage) = like.usage {
             self.answer.run(like.choice, usage);
@@ -182,8 +191,8 @@ impl AnswerReader {
 
     pub(crate) fn measure(self, now: Instant, ending: Ending) -> Measurement {
         let mut answer = self.answer;
-        let dialect = self.detector.dialect();
-        if dialect.accepts_continuous_usage() {
+        answer.output.complete();
+        if self.dialect.accepts_continuous_usage() {
             answer.reports.add_up_choices();
         }
         let by_ids = answer.usage_by_ids();
@@ -191,11 +200,11 @@ impl AnswerReader {
         let is_pending = answer.is_pending && !answer.is_over && answer.finish_reasons.is_empty();
         Measurement {
             ending,
-            dialect,
+            dialect: self.detector.dialect(),
             reported_cost: answer.reports.cost().map(str::to_owned),
             counted_units: images.map(|images| ("images".to_owned(), images.into())).collect(),
             calls: answer.calls.units(),
-            reported: answer.reports.settle(dialect.reasoning(), by_ids),
+            reported: answer.reports.settle(self.dialect.reasoning(), by_ids),
             response_model: answer.model,
             response_id: answer.id,
             service_tier: answer.service_tier,
@@ -204,8 +213,8 @@ impl AnswerReader {
             error: answer.error,
             is_pending,
             timing: self.timing.finish(now),
-            output_text: answer.text,
-            output_text_bytes: answer.text_bytes,
+            output_text_bytes: answer.output.bytes(),
+            output_text: answer.output.into_kept(),
             has_unread_output: answer.has_unread,
             output_kinds: answer.kinds,
             counts: answer.counts,

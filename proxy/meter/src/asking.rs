@@ -30,9 +30,9 @@ impl UsageAsk {
 /// What only we asked for: it is taken out of what the client sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hidden {
-    /// The event that holds nothing but usage.
+    /// The event that says nothing but usage, and `usage: null` in all others.
     pub usage_event: bool,
-    /// `usage` in events with choices.
+    /// Running totals in events with choices.
     pub running_usage: bool,
     /// Token ids.
     pub token_ids: bool,

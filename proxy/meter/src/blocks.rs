@@ -9,13 +9,7 @@ use crate::sse::{Block, Event, Splitter};
 
 /// Cuts a stream by one of these rules.
 #[derive(Debug)]
-pub(crate) struct Blocks {
-    bytes_max: usize,
-    cutter: Cutter,
-}
-
-#[derive(Debug)]
-enum Cutter {
+pub(crate) enum Blocks {
     Events(Splitter),
     Lines(Lines),
     Frames(Frames),
@@ -23,48 +17,46 @@ enum Cutter {
 }
 
 impl Blocks {
-    /// Events, until it is known to be something else; of at most `bytes_max` each.
-    pub(crate) const fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, cutter: Cutter::Events(Splitter::new(bytes_max)) }
+    /// Events, until it is known to be something else.
+    pub(crate) const fn new() -> Self {
+        Self::Events(Splitter::new())
     }
 
     /// Tells what it is, before anything but blanks has come.
     pub(crate) fn are(&mut self, kind: BodyKind) {
         match kind {
-            BodyKind::Lines => self.cutter = Cutter::Lines(Lines::new(self.bytes_max)),
-            BodyKind::Frames => self.cutter = Cutter::Frames(Frames::new(self.bytes_max)),
-            BodyKind::Elements => self.cutter = Cutter::Elements(Elements::new(self.bytes_max)),
+            BodyKind::Lines => *self = Self::Lines(Lines::new()),
+            BodyKind::Frames => *self = Self::Frames(Frames::new()),
+            BodyKind::Elements => *self = Self::Elements(Elements::new()),
             BodyKind::Unsure | BodyKind::Events | BodyKind::Document | BodyKind::Opaque => {}
         }
     }
 
     /// The next block that ends in `read` at or behind offset `at`, which moves behind it.
     pub(crate) fn next<'s>(&'s mut self, read: &'s [u8], at: &mut usize) -> Option<Block<'s>> {
-        match &mut self.cutter {
-            Cutter::Events(splitter) => splitter.next(read, at),
-            Cutter::Lines(lines) => lines.next(read, at),
-            Cutter::Frames(frames) => frames.next(read, at),
-            Cutter::Elements(elements) => elements.next(read, at),
+        match self {
+            Self::Events(splitter) => splitter.next(read, at),
+            Self::Lines(lines) => lines.next(read, at),
+            Self::Frames(frames) => frames.next(read, at),
+            Self::Elements(elements) => elements.next(read, at),
         }
     }
 
     /// What an unfinished last block says.
     pub(crate) fn close(&mut self) -> Option<Event<'_>> {
-        match &mut self.cutter {
-            Cutter::Events(splitter) => splitter.close(),
-            Cutter::Lines(lines) => lines.close(),
+        match self {
+            Self::Events(splitter) => splitter.close(),
+            Self::Lines(lines) => lines.close(),
             // Half of one cannot be read.
-            Cutter::Frames(_) | Cutter::Elements(_) => None,
+            Self::Frames(_) | Self::Elements(_) => None,
         }
     }
 
-    /// Lines, events, messages and elements that were too long.
-    pub(crate) const fn too_long(&self) -> u32 {
-        match &self.cutter {
-            Cutter::Events(splitter) => splitter.too_long,
-            Cutter::Lines(lines) => lines.too_long(),
-            Cutter::Frames(frames) => frames.too_long,
-            Cutter::Elements(elements) => elements.too_long(),
+    /// Messages that could not be read, and what was none.
+    pub(crate) const fn unread(&self) -> u32 {
+        match self {
+            Self::Frames(frames) => frames.unread,
+            Self::Events(_) | Self::Lines(_) | Self::Elements(_) => 0,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Gathers the body of an answer that is one document.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+
+use crate::partial::{Data, PLAIN_BYTES_MAX, Partial};
 
 /// A body that is read as one document, when it is whole.
 #[derive(Debug, Default)]
@@ -9,43 +11,43 @@ pub(crate) enum Body {
     Empty,
     /// Came in one read: nothing is copied.
     One(Bytes),
-    Many(BytesMut),
-    TooLong,
+    Many(Partial),
 }
 
 impl Body {
-    /// Adds a read, up to the limit.
-    pub(crate) fn push(&mut self, read: &Bytes, bytes_max: usize) {
-        *self = match std::mem::take(self) {
-            Self::Empty if read.len() <= bytes_max => Self::One(read.clone()),
-            Self::One(first) => {
-                let mut all = BytesMut::with_capacity(first.len() + read.len());
-                all.extend_from_slice(&first);
-                Self::Many(all).followed_by(read, bytes_max)
-            }
-            all => all.followed_by(read, bytes_max),
-        };
-    }
-
-    fn followed_by(self, read: &Bytes, bytes_max: usize) -> Self {
-        match self {
-            Self::Many(mut all) if all.len() + read.len() <= bytes_max => {
-                all.extend_from_slice(read);
-                Self::Many(all)
-            }
-            _ => Self::TooLong,
+    /// Adds a read.
+    pub(crate) fn push(&mut self, read: &Bytes) {
+        if matches!(self, Self::Empty) && read.len() <= PLAIN_BYTES_MAX {
+            *self = Self::One(read.clone());
+        } else {
+            self.push_copy(read);
         }
     }
 
-    /// All of it, from its first brace on; `None` when it was too long.
-    pub(crate) fn bytes(&self) -> Option<&[u8]> {
-        let all: &[u8] = match self {
-            Self::Empty => &[],
-            Self::One(all) => all,
+    /// Adds a read of which nothing but a copy can be kept.
+    pub(crate) fn push_copy(&mut self, read: &[u8]) {
+        let mut all = match std::mem::take(self) {
+            Self::Empty => Partial::new(),
+            Self::One(first) => {
+                let mut all = Partial::new();
+                all.keep(&first);
+                all
+            }
             Self::Many(all) => all,
-            Self::TooLong => return None,
         };
-        let from = all.iter().position(|byte| matches!(byte, b'{' | b'[')).unwrap_or(0);
-        all.get(from..)
+        all.keep(read);
+        *self = Self::Many(all);
+    }
+
+    /// All of it, from its first brace on.
+    pub(crate) fn data(&self) -> Data<'_> {
+        let all = match self {
+            Self::Empty => Data::plain(&[]),
+            Self::One(all) => Data::plain(all),
+            Self::Many(all) => all.so_far(),
+        };
+        let from = all.bytes.iter().position(|byte| matches!(byte, b'{' | b'['));
+        let bytes = all.bytes.get(from.unwrap_or(0)..).unwrap_or_default();
+        Data { bytes, ..all }
     }
 }

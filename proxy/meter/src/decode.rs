@@ -1,6 +1,6 @@
 //! Decodes compressed bodies: takes bytes, and hands out decoded pieces.
 //!
-//! A decoder keeps at most its window. It stops where a small body grows beyond the limits.
+//! A decoder keeps at most its window. It stops where a small body grows beyond the limit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,6 +13,9 @@ const CODINGS_MAX: usize = 2;
 
 /// Decoded bytes that are handed out at once, at most.
 const PIECE_BYTES: usize = 8 << 10;
+
+/// Most decoded bytes per byte that came, where nothing else is said.
+pub(crate) const RATIO_MAX: u32 = 200;
 
 /// How much may be decoded from next to nothing before `ratio_max` is asked: every coding makes
 /// much of a short run.
@@ -30,21 +33,6 @@ const TABLES_BYTES_MAX: usize = 256 << 10;
 /// Window of gzip and deflate, as a power of two.
 const DEFLATE_WINDOW_BITS: u8 = 15;
 
-/// What decoding a body may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DecodeLimits {
-    /// Longest body that is read as one document, in bytes, decoded.
-    pub bytes_max: usize,
-    /// Most decoded bytes per byte that came.
-    pub ratio_max: u32,
-}
-
-impl Default for DecodeLimits {
-    fn default() -> Self {
-        Self { bytes_max: 32 << 20, ratio_max: 200 }
-    }
-}
-
 /// Why no more of a body is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeFault {
@@ -54,7 +42,7 @@ pub enum DecodeFault {
     /// What came is not what its coding says, or is not all of it.
     #[error("the body is not what its content encoding says, or not all of it; encode it anew")]
     Damaged,
-    /// It becomes more than is followed, or more than its own length is worth.
+    /// It becomes more than its own length is worth, or more than the caller takes.
     #[error("the body is too large once it is decoded; send less of it")]
     TooLarge,
 }
@@ -83,10 +71,11 @@ impl Budget {
 }
 
 impl Decoder {
-    /// A decoder for the codings of a `content-encoding`, in the order in which they were applied.
+    /// A decoder for the codings of a `content-encoding`, in the order in which they were applied. It
+    /// decodes at most `ratio_max` bytes per byte that came.
     ///
     /// Errors: `Unknown`.
-    pub fn new(content_encoding: &str, limits: DecodeLimits) -> Result<Self, DecodeFault> {
+    pub fn new(content_encoding: &str, ratio_max: u32) -> Result<Self, DecodeFault> {
         let codings = content_encoding.split(',').filter(|coding| !is_identity(coding));
         let layers = codings
             .map(|coding| Layer::new(Name::parse(coding).ok_or(DecodeFault::Unknown)?))
@@ -95,7 +84,7 @@ impl Decoder {
         if layers.len() > CODINGS_MAX {
             return Err(DecodeFault::Unknown);
         }
-        let budget = Budget { encoded: 0, decoded: 0, ratio_max: limits.ratio_max.into() };
+        let budget = Budget { encoded: 0, decoded: 0, ratio_max: ratio_max.into() };
         Ok(Self { layers, budget })
     }
 

@@ -64,7 +64,7 @@ macro_rules! dialects {
 }
 
 dialects! {
-    /// Not known yet; nothing is spliced until the engine has shown what it is.
+    /// Named by the host of the upstream's URL, or by the owner of all its models; else unknown.
     #[default]
     "auto" Auto: auto,
     /// OpenAI itself, or a faithful copy.
@@ -160,17 +160,46 @@ impl Dialect {
         self.habits().marks()
     }
 
-    /// The dialect that the owners of an engine's models give away (`owned_by` in its answer to
-    /// `/v1/models`): `None` where they tell nothing, or contradict each other.
-    pub fn from_owners<'o>(owners: impl IntoIterator<Item = &'o str>) -> Option<Self> {
-        let owned = |owner: &str| {
-            let is_mark = |mark: &Mark| matches!(mark, Mark::Owner(name) if *name == owner);
-            Self::ALL.iter().copied().find(|dialect| dialect.marks().iter().any(is_mark))
-        };
-        let mut dialects = owners.into_iter().filter_map(owned);
-        let first = dialects.next()?;
-        dialects.all(|dialect| dialect == first).then_some(first)
+    /// The dialect of a hosted API, by the host of its URL in lower case.
+    #[must_use]
+    pub fn of_host(host: &str) -> Option<Self> {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let has_host = |dialect: &Self| dialect.hosts().iter().any(|known| is_host(known, host));
+        Self::ALL.iter().copied().find(has_host)
     }
+
+    fn hosts(self) -> &'static [&'static str] {
+        self.habits().hosts()
+    }
+
+    /// The dialect that the owners of all models give away (`owned_by` in an answer to
+    /// `/v1/models`): `None` where one of them has no owner or another one.
+    pub fn from_owners<'o>(owners: impl IntoIterator<Item = Option<&'o str>>) -> Option<Self> {
+        let mut dialects = owners.into_iter().map(|owner| owner.and_then(Self::of_owner));
+        let first = dialects.next()??;
+        dialects.all(|dialect| dialect == Some(first)).then_some(first)
+    }
+
+    fn of_owner(owner: &str) -> Option<Self> {
+        let is_mark = |mark: &Mark| match mark {
+            Mark::Engine(name) | Mark::Owner(name) => *name == owner,
+            Mark::Header(_) | Mark::HeaderIs(..) | Mark::Member(_) | Mark::Fingerprint(_) => false,
+        };
+        Self::ALL.iter().copied().find(|dialect| dialect.marks().iter().any(is_mark))
+    }
+
+    /// Whether a list of models that all have this owner comes from the engine itself.
+    #[must_use]
+    pub fn owns_its_models(self) -> bool {
+        self.marks().iter().any(|mark| matches!(mark, Mark::Engine(_)))
+    }
+}
+
+/// Whether a host is the one that is known. A `*` stands for one label.
+fn is_host(known: &str, host: &str) -> bool {
+    let mut labels = host.split('.');
+    known.split('.').all(|known| labels.next().is_some_and(|label| known == "*" || known == label))
+        && labels.next().is_none()
 }
 
 #[cfg(test)]
@@ -178,15 +207,62 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_give_an_engine_away_unless_they_contradict_each_other() {
-        assert_eq!(Dialect::from_owners(["me", "vllm", "vllm"]), Some(Dialect::Vllm));
-        assert_eq!(
-            Dialect::from_owners(["openai", "system", "openai-internal"]),
-            Some(Dialect::OpenAi)
-        );
-        assert_eq!(Dialect::from_owners(["deepseek", "xai"]), None);
-        assert_eq!(Dialect::from_owners(["system"]), None);
-        assert_eq!(Dialect::from_owners([]), None);
+    fn an_engine_is_known_where_it_owns_every_model() {
+        let known =
+            |owners: &[&'static str]| Dialect::from_owners(owners.iter().map(|owner| Some(*owner)));
+        assert_eq!(known(&["vllm"]), Some(Dialect::Vllm));
+        assert_eq!(known(&["sglang", "sglang"]), Some(Dialect::Sglang));
+        assert_eq!(known(&["openai", "openai-internal"]), Some(Dialect::OpenAi));
+        for mixed in [&["me", "vllm"][..], &["vllm", "me"], &["deepseek", "xai"], &["system"], &[]]
+        {
+            assert_eq!(known(mixed), None, "{mixed:?}");
+        }
+        assert_eq!(Dialect::from_owners([Some("vllm"), None]), None);
+    }
+
+    #[test]
+    fn only_an_engine_names_the_upstream_by_its_models() {
+        let engines = [Dialect::Vllm, Dialect::Sglang, Dialect::LlamaCpp];
+        for dialect in Dialect::ALL {
+            assert_eq!(dialect.owns_its_models(), engines.contains(dialect), "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn the_host_of_a_url_names_a_hosted_api() {
+        for (host, dialect) in [
+            ("api.openai.com", Dialect::OpenAi),
+            ("eu.api.openai.com", Dialect::OpenAi),
+            ("api.openai.com.", Dialect::OpenAi),
+            ("my-resource.openai.azure.com", Dialect::Azure),
+            ("api.anthropic.com", Dialect::Anthropic),
+            ("generativelanguage.googleapis.com", Dialect::Gemini),
+            ("bedrock-runtime.eu-west-1.amazonaws.com", Dialect::Bedrock),
+            ("api.x.ai", Dialect::Xai),
+        ] {
+            assert_eq!(Dialect::of_host(host), Some(dialect), "{host}");
+        }
+        for host in [
+            "localhost",
+            "openai.com",
+            "api.openai.com.example",
+            "a.b.api.openai.com",
+            "openai.azure.com",
+            "xapi.openai.com",
+            "bedrock-runtime.amazonaws.com",
+            "",
+        ] {
+            assert_eq!(Dialect::of_host(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn each_host_is_one_dialects() {
+        for dialect in Dialect::ALL {
+            for host in dialect.hosts() {
+                assert_eq!(Dialect::of_host(host), Some(*dialect), "{host}");
+            }
+        }
     }
 
     #[test]
@@ -206,9 +282,11 @@ mod tests {
             let habits = dialect.habits();
             let name = serde_json::to_value(dialect).unwrap();
             let marks: Vec<_> = habits.marks().iter().map(shown).collect();
+            let hosts: Vec<_> = habits.hosts().iter().map(|host| format!("`{host}`")).collect();
             let row = [
                 name.as_str().unwrap(),
                 habits.provider(),
+                &hosts.join(", "),
                 match habits.stream_usage() {
                     StreamUsage::Always => "always",
                     StreamUsage::WhenAsked => "when asked; Taximeter asks",
@@ -217,6 +295,7 @@ mod tests {
                 yes(habits.takes_continuous_usage()),
                 yes(habits.takes_token_ids()),
                 match habits.reasoning() {
+                    Reasoning::Unknown => "not known; the usage object may tell",
                     Reasoning::InOutput => "in the output",
                     Reasoning::BesideOutput => "beside the output",
                     Reasoning::BesideTotal => "beside the output and the total",
@@ -231,7 +310,7 @@ mod tests {
 
     fn shown(mark: &Mark) -> String {
         match mark {
-            Mark::Owner(owner) => format!("models owned by `{owner}`"),
+            Mark::Engine(owner) | Mark::Owner(owner) => format!("models owned by `{owner}`"),
             Mark::Header(name) => format!("header `{name}`"),
             Mark::HeaderIs(name, value) => format!("header `{name}: {value}`"),
             Mark::Member(path) => format!("`{}`", path.join(".")),

@@ -1,7 +1,8 @@
-//! Recognises the engine that answers, by marks in the answer.
+//! Finds the marks of an engine in an answer.
 //!
 //! Each mark belongs to one engine only. Where two marks contradict each other, the detector
-//! decides nothing.
+//! decides nothing. What it finds says how later requests may ask for usage. It never says how an
+//! answer is read: an aggregator passes the answers of many engines on.
 
 use std::sync::LazyLock;
 
@@ -23,7 +24,7 @@ static MEMBERS: LazyLock<Vec<MarkPath>> = LazyLock::new(|| {
             Mark::Fingerprint(knows) => {
                 Some(MarkPath { dialect, path: &["system_fingerprint"], knows })
             }
-            Mark::Owner(_) | Mark::Header(_) | Mark::HeaderIs(..) => None,
+            Mark::Engine(_) | Mark::Owner(_) | Mark::Header(_) | Mark::HeaderIs(..) => None,
         })
     };
     Dialect::ALL.iter().copied().flat_map(marks_of).collect()
@@ -70,7 +71,7 @@ impl DialectDetector {
         let is_header = |mark: &Mark| match *mark {
             Mark::Header(header) => header == name,
             Mark::HeaderIs(header, expected) => header == name && expected == value,
-            Mark::Owner(_) | Mark::Member(_) | Mark::Fingerprint(_) => false,
+            Mark::Engine(_) | Mark::Owner(_) | Mark::Member(_) | Mark::Fingerprint(_) => false,
         };
         let shows = |dialect: &&Dialect| dialect.marks().iter().any(is_header);
         if let Some(dialect) = Dialect::ALL.iter().find(shows) {
@@ -237,7 +238,9 @@ mod tests {
         let mut names = Vec::new();
         for mark in Dialect::ALL.iter().flat_map(|dialect| dialect.marks()) {
             match mark {
-                Mark::Owner(name) | Mark::Header(name) => names.push(*name),
+                Mark::Engine(name) | Mark::Owner(name) | Mark::Header(name) => {
+                    names.push(*name);
+                }
                 Mark::HeaderIs(..) | Mark::Member(_) | Mark::Fingerprint(_) => {}
             }
         }

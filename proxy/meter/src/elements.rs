@@ -18,9 +18,9 @@ pub(crate) struct Elements {
 }
 
 impl Elements {
-    /// Elements of at most `bytes_max`.
-    pub(crate) const fn new(bytes_max: usize) -> Self {
-        Self { nesting: Nesting::new(), element: Partial::new(bytes_max) }
+    /// Nothing has come yet.
+    pub(crate) const fn new() -> Self {
+        Self { nesting: Nesting::new(), element: Partial::new() }
     }
 
     /// The next element that ends in `read` at or behind offset `at`, which moves behind it.
@@ -38,13 +38,7 @@ impl Elements {
             return None;
         };
         *at += end;
-        let data = self.element.end(part);
-        Some(Block { end: *at, event: data.map(|data| Event { data, ..Event::default() }) })
-    }
-
-    /// Elements that were too long.
-    pub(crate) const fn too_long(&self) -> u32 {
-        self.element.too_long
+        Some(Block { end: *at, event: Some(Event::of(self.element.end(part))) })
     }
 
     /// Goes through `rest` up to behind the end of an element. Where in it that began, or goes on,
@@ -67,11 +61,9 @@ impl Elements {
 mod tests {
     use super::*;
 
-    const BYTES_MAX: usize = 1 << 20;
-
     /// What every element says, however the list is cut into reads of `step` bytes.
-    fn elements(list: &str, step: usize) -> (Vec<String>, u32) {
-        let mut elements = Elements::new(BYTES_MAX);
+    fn elements(list: &str, step: usize) -> Vec<String> {
+        let mut elements = Elements::new();
         let mut found = Vec::new();
         for read in list.as_bytes().chunks(step) {
             let mut at = 0;
@@ -83,7 +75,7 @@ mod tests {
             }
             assert_eq!(at, read.len());
         }
-        (found, elements.too_long())
+        found
     }
 
     #[test]
@@ -92,22 +84,22 @@ mod tests {
         let second = "[{},\n[]]";
         let list = format!(" [ {first}\n,\r\n7, \"}}{{\\\"\", {second},{{\"half\":\"");
         for step in 1..=list.len() {
-            assert_eq!(elements(&list, step).0, [first, second], "reads of {step} bytes");
+            assert_eq!(elements(&list, step), [first, second], "reads of {step} bytes");
             let whole = format!("{list}\"}}] ");
-            assert_eq!(elements(&whole, step).0.len(), 3, "reads of {step} bytes");
+            assert_eq!(elements(&whole, step).len(), 3, "reads of {step} bytes");
         }
-        assert_eq!(elements("[]", 1).0, [""; 0]);
+        assert_eq!(elements("[]", 1), [""; 0]);
     }
 
     #[test]
-    fn what_is_too_long_is_counted_and_not_read() {
-        let element = |length: usize| format!("{{\"{}\"}}", "x".repeat(length - 4));
-        let (most, more) = (element(BYTES_MAX), element(BYTES_MAX + 1));
-        let list = format!("[{{}},{more},{most},{more},[]]");
-        for step in [4096, 65_536, 1_000_003, list.len()] {
-            let (found, too_long) = elements(&list, step);
-            assert_eq!(found, ["{}", &most, "[]"], "reads of {step} bytes");
-            assert_eq!(too_long, 2, "reads of {step} bytes");
+    fn a_long_element_is_condensed() {
+        let picture = "x".repeat(3 << 20);
+        let element = |picture: &str| format!("{{\"a\":[\"{picture}\"],\"b\":7}}");
+        let (long, short) = (element(&picture), element(&picture[..4 << 10]));
+        let list = format!("[{{}},{long},\n{long},[]]");
+        for step in [4_096, 65_536, 1_000_003, list.len()] {
+            let found = elements(&list, step);
+            assert!(found == ["{}", &short, &short, "[]"], "reads of {step} bytes");
         }
     }
 }

@@ -1,13 +1,16 @@
 //! The facts that every wire format translates its events into.
 
+use taximeter_json::Condensed;
+
 use crate::asking::Hidden;
 use crate::calls::Calls;
 use crate::cut::Cut;
+pub(crate) use crate::generated::Content;
+use crate::generated::Form;
 use crate::json::{Malformed, Text};
-use crate::measurement::Kinds;
 use crate::provider_error::ProviderError;
 use crate::sse::Event;
-use crate::usage::Report;
+use crate::usage::{Part, Report};
 
 /// What one wire format's answers say, in the facts that all share.
 pub(crate) trait Format: std::fmt::Debug + Send + Sync {
@@ -42,8 +45,12 @@ pub(crate) struct Facts<'a> {
     pub(crate) all_calls: Option<Box<Calls>>,
     /// Usage so far.
     pub(crate) usage: Option<Box<Report>>,
+    /// Usage so far of single choices, where each has its own.
+    pub(crate) choice_usage: Vec<Report>,
     /// The usage object as it stands, where the wire format has it at the top.
     pub(crate) usage_text: Option<Text<'a>>,
+    /// The null that stands in its place.
+    pub(crate) usage_null: Option<Text<'a>>,
     /// The usage is a running total, that of this choice.
     pub(crate) running_choice: Option<u64>,
     /// Lists of ids of tokens that were generated, as they stand.
@@ -52,8 +59,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) prompt_token_ids: Option<Text<'a>>,
     /// llama.cpp's counts.
     pub(crate) timings: Option<Box<Report>>,
-    /// A usage object and an empty list of choices: what an engine sends because usage was asked
-    /// for.
+    /// A usage object and no choice: what an engine sends because usage was asked for.
     pub(crate) is_only_usage: bool,
     /// Members that differ from event to event and say nothing: padding, a sequence number.
     pub(crate) fillers: [Option<Text<'a>>; 2],
@@ -65,6 +71,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) is_end: bool,
     /// Nothing has finished yet, and what will comes in another exchange.
     pub(crate) is_pending: bool,
+    /// The usage is the sum of what parts of the answer used.
+    pub(crate) sums_usage: bool,
+    /// What the texts were read from, where that was condensed.
+    pub(crate) condensed: Option<Condensed<'a>>,
 }
 
 impl<'a> Facts<'a> {
@@ -78,6 +88,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn only_text(&self) -> Option<&Text<'a>> {
         let is_running = |usage: &Report| self.running_choice.is_some() && usage.is_valid();
         let says_more = self.usage.as_deref().is_some_and(|usage| !is_running(usage))
+            || !self.choice_usage.is_empty()
             || self.prompt_token_ids.is_some()
             || self.timings.is_some()
             || self.error.is_some()
@@ -94,9 +105,11 @@ impl<'a> Facts<'a> {
 
     /// Adds what has to be taken out of the event's data to `cuts`, in order.
     pub(crate) fn cut(&self, data: &[u8], hidden: Hidden, nulls_ids: bool, cuts: &mut Vec<Cut>) {
-        let usage = self.usage_text.as_ref().filter(|_| hidden.running_usage);
-        if let Some(usage) = usage.filter(|_| self.running_choice.is_some()) {
-            cuts.extend(usage.place_in(data).and_then(|place| Cut::member(data, place)));
+        let is_running = hidden.running_usage && self.running_choice.is_some();
+        let usage = self.usage_text.as_ref().filter(|_| is_running);
+        let null = self.usage_null.as_ref().filter(|_| hidden.usage_event);
+        for ours in usage.into_iter().chain(null) {
+            cuts.extend(ours.place_in(data).and_then(|place| Cut::member(data, place)));
         }
         if hidden.token_ids {
             let places = self.token_ids.iter().chain(&self.prompt_token_ids);
@@ -113,6 +126,7 @@ impl<'a> Facts<'a> {
 
     /// Adds what another part of the answer used: one of its prompts or choices.
     pub(crate) fn add_usage(&mut self, report: Option<Box<Report>>) {
+        self.sums_usage |= report.is_some();
         self.usage = match (self.usage.take(), report) {
             (Some(earlier), Some(report)) => Some(Box::new(earlier.plus(*report))),
             (earlier, report) => earlier.or(report),
@@ -123,87 +137,65 @@ impl<'a> Facts<'a> {
     pub(crate) fn says_nothing(&self) -> bool {
         let says_something = self.is_answer
             || self.error.is_some()
-            || self.content.began
+            || self.content.is_any()
             || self.images > 0
             || self.is_end
             || self.is_pending
             || !self.finish_reasons.is_empty()
             || !self.token_ids.is_empty()
             || self.timings.is_some()
+            || !self.choice_usage.is_empty()
             || self.usage.as_deref().is_some_and(Report::has_tokens);
         !says_something
     }
 
-    /// Whether it brought generated content. An error's does not count.
-    pub(crate) const fn has_content(&self) -> bool {
-        self.content.began && self.error.is_none()
+    /// Puts a later report of the same over what is known.
+    pub(crate) fn renew_usage(&mut self, report: Option<Box<Report>>) {
+        self.usage = match (self.usage.take(), report) {
+            (Some(earlier), Some(report)) => Some(Box::new(report.over(*earlier))),
+            (earlier, report) => report.or(earlier),
+        };
     }
-}
 
-/// Generated content: text, reasoning, tool arguments, refusals; in the order that it stands.
-#[derive(Debug, Default)]
-pub(crate) struct Content<'a> {
-    began: bool,
-    /// There was a place for content, and it was an empty object.
-    pub(crate) is_bare: bool,
-    /// What else than plain text it is.
-    pub(crate) kinds: Kinds,
-    first: Option<Text<'a>>,
-    /// Only an event with several choices or calls, or a whole answer, has more than one.
-    more: Vec<Text<'a>>,
-    /// The choice of which the text is all that there was so far, and not only what is new.
-    whole_of: Option<u64>,
-}
-
-impl<'a> Content<'a> {
-    /// Adds text; an empty one is not content.
-    pub(crate) fn push(&mut self, text: Option<Text<'a>>) {
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
-        self.began = true;
-        if self.first.is_none() {
-            self.first = Some(text);
-        } else {
-            self.more.push(text);
+    /// Adds what one choice used. Its prompt is that of the other choices.
+    pub(crate) fn add_choice_usage(&mut self, choice: u64, report: Option<Box<Report>>) {
+        if let Some(mut report) = report {
+            report.part = Some(Part::Choice(choice));
+            self.choice_usage.push(*report);
         }
     }
 
-    /// Adds reasoning.
-    pub(crate) fn push_reasoning(&mut self, text: Option<Text<'a>>) {
-        self.kinds.reasoning |= text.as_ref().is_some_and(|text| !text.is_empty());
-        self.push(text);
+    /// Whether it says nothing but usage, where the choices in `finished` have finished before.
+    pub(crate) fn says_only_usage(&self, finished: impl FnOnce(u64) -> bool) -> bool {
+        let says_more =
+            self.content.is_any() || self.error.is_some() || !self.finish_reasons.is_empty();
+        self.is_only_usage || !says_more && self.running_choice.is_some_and(finished)
     }
 
-    /// Adds text that stands in a form of the model's own: a call's arguments, a summary of what
-    /// was reasoned.
-    pub(crate) fn push_formed(&mut self, text: Option<Text<'a>>) {
-        self.kinds.formed |= text.as_ref().is_some_and(|text| !text.is_empty());
-        self.push(text);
+    /// Takes note of what the facts were read from, where that was condensed.
+    pub(crate) fn read_from(&mut self, condensed: Option<Condensed<'a>>) {
+        self.condensed = condensed;
+        if self.sums_usage && self.lacks_values() {
+            // A part of a sum is not the sum.
+            self.usage = None;
+        }
     }
 
-    /// All text so far of `choice`, where an engine repeats it in every event.
-    pub(crate) fn whole(&mut self, choice: u64, text: Option<Text<'a>>) {
-        self.push(text);
-        self.whole_of = Some(choice);
+    /// How much is missing in a text, or in a list of ids, where it was too long to keep.
+    pub(crate) fn left_out_of(&self, text: &Text<'_>) -> u64 {
+        self.condensed.map_or(0, |condensed| condensed.left_out_of(text))
     }
 
-    /// The choice and all its text so far, if that is what stands here.
-    pub(crate) fn as_whole(&self) -> Option<(u64, &Text<'a>)> {
-        self.whole_of.zip(self.first.as_ref())
+    /// Whether something is missing that nobody knows: it may be content.
+    pub(crate) fn lacks_values(&self) -> bool {
+        let mut wholes = self.content.said().filter(|said| said.form == Form::Whole);
+        self.condensed.is_some_and(Condensed::lacks_values)
+            || wholes.any(|said| self.left_out_of(&said.text) > 0)
     }
 
-    /// Content without text, such as sound.
-    pub(crate) const fn begin(&mut self) {
-        self.began = true;
-        self.kinds.formed = true;
-    }
-
-    fn single(&self) -> Option<&Text<'a>> {
-        self.first.as_ref().filter(|_| self.more.is_empty() && self.whole_of.is_none())
-    }
-
-    /// All texts, in order.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &Text<'a>> {
-        self.first.iter().chain(&self.more)
+    /// Whether it brought generated content. An error's does not count.
+    pub(crate) const fn has_content(&self) -> bool {
+        self.content.is_any() && self.error.is_none()
     }
 }
 

@@ -6,6 +6,7 @@
 
 use flate2::Crc;
 
+use crate::partial::{Data, PLAIN_BYTES_MAX, Partial};
 use crate::sse::{Block, Event};
 
 /// Both lengths.
@@ -13,6 +14,9 @@ const LENGTHS_BYTES: usize = 8;
 
 /// Both lengths and their checksum.
 const PRELUDE_BYTES: usize = 12;
+
+/// Longest headers that are read: AWS has no longer ones.
+const HEADERS_BYTES_MAX: usize = 128 << 10;
 
 /// The checksum at the end.
 const CHECKSUM_BYTES: usize = 4;
@@ -26,30 +30,28 @@ const JSON: &str = "application/json";
 /// Cuts a stream into messages; each is an event.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    /// Longest message that is read.
-    bytes_max: usize,
-    /// The unfinished message, as far as it came; then the last one that crossed reads.
-    message: Vec<u8>,
-    /// The message has ended.
-    is_whole: bool,
-    /// Bytes that are left of a message that is too long.
-    skipped: usize,
+    /// Bytes of the unfinished message that came with earlier reads.
+    taken: usize,
+    /// Lengths and headers of the unfinished message, as far as they came.
+    head: Vec<u8>,
+    lengths: Option<Lengths>,
+    payload: Partial,
     /// What comes is no message: it passes unread.
     is_broken: bool,
-    /// Messages that were too long, and what was none.
-    pub(crate) too_long: u32,
+    /// Messages whose headers were too long, and what was no message.
+    pub(crate) unread: u32,
 }
 
 impl Frames {
-    /// Messages of at most `bytes_max`.
-    pub(crate) const fn new(bytes_max: usize) -> Self {
+    /// Nothing has come yet.
+    pub(crate) const fn new() -> Self {
         Self {
-            bytes_max,
-            message: Vec::new(),
-            is_whole: false,
-            skipped: 0,
+            taken: 0,
+            head: Vec::new(),
+            lengths: None,
+            payload: Partial::new(),
             is_broken: false,
-            too_long: 0,
+            unread: 0,
         }
     }
 
@@ -57,8 +59,9 @@ impl Frames {
     ///
     /// `None` when the read is used up; what is left of it is kept for the next.
     pub(crate) fn next<'s>(&'s mut self, read: &'s [u8], at: &mut usize) -> Option<Block<'s>> {
-        if std::mem::take(&mut self.is_whole) {
-            self.message = Vec::new();
+        self.payload.renew();
+        if self.taken == 0 {
+            self.head.clear();
         }
         loop {
             let rest = read.get(*at..).filter(|rest| !rest.is_empty())?;
@@ -66,48 +69,52 @@ impl Frames {
                 *at = read.len();
                 return None;
             }
-            if self.skipped > 0 {
-                let skipped = self.skipped.min(rest.len());
-                self.skipped -= skipped;
-                *at += skipped;
-                if self.skipped == 0 {
-                    return Some(Block { end: *at, event: None });
-                }
-                continue;
-            }
-            let here = Lengths::of(rest).filter(|lengths| lengths.message <= self.bytes_max);
-            if self.message.is_empty()
-                && let Some(message) = here.and_then(|lengths| rest.get(..lengths.message))
-            {
+            let here = Lengths::of(rest).filter(|lengths| self.taken == 0 && lengths.are_short());
+            if let Some(message) = here.and_then(|lengths| rest.get(..lengths.message)) {
                 *at += message.len();
                 return Some(Block { end: *at, event: event(message) });
             }
-            let known = Lengths::of(&self.message);
-            let length = known.map_or(LENGTHS_BYTES, |lengths| lengths.message);
-            let missing = length - self.message.len();
-            let (part, _) = rest.split_at_checked(missing).unwrap_or((rest, &[]));
-            self.message.extend_from_slice(part);
-            *at += part.len();
-            if self.message.len() < length {
-                continue;
+            *at += self.take(rest);
+            if self.lengths.is_some_and(|lengths| lengths.message == self.taken) {
+                return Some(Block { end: *at, event: self.finish() });
             }
-            if known.is_some() {
-                self.is_whole = true;
-                return Some(Block { end: *at, event: event(&self.message) });
-            }
-            self.judge();
         }
     }
 
-    /// Whether the message whose lengths have just come is read.
-    fn judge(&mut self) {
-        match Lengths::of(&self.message) {
-            Some(lengths) if lengths.message <= self.bytes_max => return,
-            Some(lengths) => self.skipped = lengths.message - self.message.len(),
-            None => self.is_broken = true,
+    /// Takes the next bytes of the unfinished message, up to where its next part begins; tells how
+    /// many.
+    fn take(&mut self, rest: &[u8]) -> usize {
+        let (part_end, is_head, is_payload) = match self.lengths {
+            None => (LENGTHS_BYTES, true, false),
+            Some(lengths) if self.taken < lengths.payload_begin() => {
+                (lengths.payload_begin(), lengths.headers <= HEADERS_BYTES_MAX, false)
+            }
+            Some(lengths) if self.taken < lengths.payload_end() => {
+                (lengths.payload_end(), false, lengths.headers <= HEADERS_BYTES_MAX)
+            }
+            Some(lengths) => (lengths.message, false, false),
+        };
+        let (part, _) = rest.split_at_checked(part_end - self.taken).unwrap_or((rest, &[]));
+        if is_head {
+            self.head.extend_from_slice(part);
+        } else if is_payload {
+            self.payload.keep(part);
         }
-        self.message = Vec::new();
-        self.too_long = self.too_long.saturating_add(1);
+        self.taken += part.len();
+        if self.lengths.is_none() && self.taken == LENGTHS_BYTES {
+            self.lengths = Lengths::of(&self.head);
+            self.is_broken = self.lengths.is_none();
+            let is_read = self.lengths.is_some_and(|it| it.headers <= HEADERS_BYTES_MAX);
+            self.unread = self.unread.saturating_add(u32::from(!is_read));
+        }
+        part.len()
+    }
+
+    /// What the message says that has just ended.
+    fn finish(&mut self) -> Option<Event<'_>> {
+        (self.taken, self.lengths) = (0, None);
+        let exception = error(self.head.get(PRELUDE_BYTES..)?);
+        said(exception, self.payload.close()?)
     }
 }
 
@@ -158,17 +165,36 @@ impl Lengths {
         let room = lengths.message.checked_sub(PRELUDE_BYTES + CHECKSUM_BYTES)?;
         (lengths.headers <= room).then_some(lengths)
     }
+
+    /// Where the payload begins in the message.
+    const fn payload_begin(self) -> usize {
+        PRELUDE_BYTES + self.headers
+    }
+
+    /// Where the payload ends in the message.
+    const fn payload_end(self) -> usize {
+        self.message - CHECKSUM_BYTES
+    }
+
+    /// Whether the message is read as it came.
+    const fn are_short(self) -> bool {
+        let payload = self.payload_end() - self.payload_begin();
+        payload <= PLAIN_BYTES_MAX && self.headers <= HEADERS_BYTES_MAX
+    }
+}
+
+/// What a whole message says.
+fn event(message: &[u8]) -> Option<Event<'_>> {
+    let lengths = Lengths::of(message)?;
+    let headers = message.get(PRELUDE_BYTES..lengths.payload_begin())?;
+    let payload = message.get(lengths.payload_begin()..lengths.payload_end())?;
+    said(error(headers), Data::plain(payload))
 }
 
 /// What a message says; one without a payload says nothing.
-fn event(message: &[u8]) -> Option<Event<'_>> {
-    let lengths = Lengths::of(message)?;
-    let (headers, rest) = message.get(PRELUDE_BYTES..)?.split_at_checked(lengths.headers)?;
-    let data = rest.get(..rest.len().checked_sub(CHECKSUM_BYTES)?)?;
-    (!data.is_empty()).then(|| {
-        let error = error(headers);
-        Event { is_error: error.is_some(), exception: error, data }
-    })
+fn said<'a>(exception: Option<&'a [u8]>, payload: Data<'a>) -> Option<Event<'a>> {
+    let is_error = exception.is_some();
+    (!payload.bytes.is_empty()).then_some(Event { is_error, exception, ..Event::of(payload) })
 }
 
 /// The kind of error that a message is, by its headers; `None` where it is none.
@@ -211,8 +237,6 @@ fn header<'h>(headers: &mut &'h [u8]) -> Option<(&'h [u8], &'h [u8])> {
 mod tests {
     use super::*;
 
-    const BYTES_MAX: usize = 1 << 10;
-
     /// A message, its checksums left out.
     fn message(kind: &str, payload: &str) -> Vec<u8> {
         let mut headers = vec![4];
@@ -233,7 +257,7 @@ mod tests {
 
     /// What every message says, however the stream is cut into reads of `step` bytes.
     fn events(stream: &[u8], step: usize) -> (Vec<(bool, String)>, u32) {
-        let mut frames = Frames::new(BYTES_MAX);
+        let mut frames = Frames::new();
         let mut found = Vec::new();
         for read in stream.chunks(step) {
             let mut at = 0;
@@ -245,7 +269,7 @@ mod tests {
             }
             assert_eq!(at, read.len());
         }
-        (found, frames.too_long)
+        (found, frames.unread)
     }
 
     #[test]
@@ -257,10 +281,10 @@ mod tests {
         ]
         .concat();
         for step in 1..=stream.len() {
-            let (found, too_long) = events(&stream, step);
+            let (found, unread) = events(&stream, step);
             let said = [(false, "{\"a\":1}"), (true, "{\"message\":\"slow down\"}")];
             assert_eq!(found, said.map(|(is_error, data)| (is_error, data.to_owned())), "{step}");
-            assert_eq!(too_long, 0);
+            assert_eq!(unread, 0);
         }
     }
 
@@ -275,13 +299,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_counted_and_not_read() {
-        let long = message("event", &"x".repeat(BYTES_MAX));
-        let stream = [message("event", "a"), long, message("event", "b")].concat();
-        for step in [1, 7, 100, stream.len()] {
-            let (found, too_long) = events(&stream, step);
-            let said: Vec<_> = found.iter().map(|(_, data)| data.as_str()).collect();
-            assert_eq!((said, too_long), (vec!["a", "b"], 1), "reads of {step} bytes");
+    fn a_long_payload_is_condensed_and_a_message_with_long_headers_passes_unread() {
+        let payload = |picture: &str| format!("{{\"a\":\"{picture}\",\"b\":7}}");
+        let picture = "x".repeat(3 << 20);
+        let mut odd = message("event", "c");
+        odd.splice(12..12, vec![0; HEADERS_BYTES_MAX]);
+        let lengths = [odd.len(), HEADERS_BYTES_MAX + 28].map(|it| u32::try_from(it).unwrap());
+        odd.splice(..8, lengths.map(u32::to_be_bytes).concat());
+        let stream = [
+            message("event", "a"),
+            message("exception", &payload(&picture)),
+            odd,
+            message("event", "b"),
+        ]
+        .concat();
+        let short = payload(&picture[..4 << 10]);
+        for step in [7, 100, 65_536, stream.len()] {
+            let (found, unread) = events(&stream, step);
+            let found: Vec<_> = found.iter().map(|(is_error, said)| (*is_error, &**said)).collect();
+            let expected = [(false, "a"), (true, &*short), (false, "b")];
+            assert!(found == expected, "reads of {step} bytes: {found:?}");
+            assert_eq!(unread, 1, "reads of {step} bytes");
         }
     }
 
@@ -293,8 +331,8 @@ mod tests {
         for broken in [short, deep] {
             let stream = [message("event", "a"), broken, message("event", "c")].concat();
             for step in [1, 5, stream.len()] {
-                let (found, too_long) = events(&stream, step);
-                assert_eq!((found, too_long), (vec![(false, "a".to_owned())], 1), "{step}");
+                let (found, unread) = events(&stream, step);
+                assert_eq!((found, unread), (vec![(false, "a".to_owned())], 1), "{step}");
             }
         }
     }

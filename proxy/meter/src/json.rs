@@ -1,7 +1,7 @@
 //! The reader of JSON bytes, and what only the meter reads by it.
 
 use rust_decimal::Decimal;
-pub(crate) use taximeter_json::{Malformed, Reader, Text};
+pub(crate) use taximeter_json::{Count, Malformed, Reader, Text};
 
 /// A number of something that need not be whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

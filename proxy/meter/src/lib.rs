@@ -8,7 +8,8 @@
 //! - Time and bytes are arguments. There is no socket, no clock, no async and no logging.
 //! - Where one read ends and the next begins never changes the result.
 //! - A fault in here never reaches the client. The bytes go on, and the usage becomes unknown.
-//! - Memory is bounded: each limit is in `ReadLimits` or is a named constant.
+//! - Memory is bounded by named constants. The length of a line, an event or a document is not: a long
+//!   one is condensed while it comes.
 //! - Only `timing.rs` looks at the times that the caller passes.
 //!
 //! This crate knows no tenants, prices or sockets.
@@ -26,6 +27,8 @@
 //!
 //! `sniff` decides the kind of the body, `blocks` cuts a stream into events, and each wire format
 //! turns an event into a few facts (`facts`): content began, usage is this, the stream is over.
+//! What was generated (`generated`) goes to `output_text`, which keeps it for counting. Engines send
+//! some text twice: `channel_text` tells what of it is new.
 //! `delivery` says which bytes may go on at once and which wait because something must be removed.
 //! An encoded answer passes as it came while `decode` reads a copy, and stops at damage or at its
 //! limits. `template` is a shortcut for chunks that differ only in their text. `content` turns a
@@ -40,6 +43,7 @@ mod asking;
 mod blocks;
 mod body;
 mod calls;
+mod channel_text;
 mod content;
 mod cut;
 mod decode;
@@ -52,10 +56,12 @@ mod facts;
 mod first_line;
 mod form;
 mod frames;
+mod generated;
 mod json;
 mod lines;
 mod measurement;
 mod meter;
+mod output_text;
 mod partial;
 mod prompt;
 mod provider_error;
@@ -72,7 +78,7 @@ mod wire;
 pub use answer_reader::Setup;
 pub use asking::{Hidden, UsageAsk};
 pub use content::{Asked, Transcript};
-pub use decode::{DecodeFault, DecodeLimits, Decoder, is_identity, is_readable};
+pub use decode::{DecodeFault, Decoder, is_identity, is_readable};
 pub use delivery::Delivery;
 pub use dialect::Dialect;
 pub use exponential_histogram::ExponentialHistogram;
@@ -80,7 +86,7 @@ pub use frames::exception;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };
-pub use meter::{Framing, Meter, ReadLimits};
+pub use meter::{Framing, Meter};
 pub use prompt::{Prompt, prompt_chats, prompt_text, spoken_characters};
 pub use provider_error::ProviderError;
 pub use reader::RequestReader;

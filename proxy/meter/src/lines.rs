@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use crate::partial::Partial;
+use crate::partial::{Data, Partial};
 use crate::sse::{BYTE_ORDER_MARK, Block, Event};
 
 /// Cuts a stream into lines; each is an event.
@@ -10,9 +10,9 @@ use crate::sse::{BYTE_ORDER_MARK, Block, Event};
 pub(crate) struct Lines(Partial);
 
 impl Lines {
-    /// Lines of at most `bytes_max`.
-    pub(crate) const fn new(bytes_max: usize) -> Self {
-        Self(Partial::new(bytes_max))
+    /// Nothing has come yet.
+    pub(crate) const fn new() -> Self {
+        Self(Partial::new())
     }
 
     /// The next line that ends in `read` at or behind offset `at`, which moves behind it.
@@ -28,36 +28,29 @@ impl Lines {
         };
         *at += length + 1;
         let line = self.0.end(rest.get(..length).unwrap_or_default());
-        Some(Block { end: *at, event: line.and_then(event) })
+        Some(Block { end: *at, event: event(line) })
     }
 
     /// The end of the stream: what an unfinished last line says.
     pub(crate) fn close(&mut self) -> Option<Event<'_>> {
         self.0.close().and_then(event)
     }
-
-    /// Lines that were too long.
-    pub(crate) const fn too_long(&self) -> u32 {
-        self.0.too_long
-    }
 }
 
 /// What a line says; a blank one says nothing.
-fn event(line: &[u8]) -> Option<Event<'_>> {
-    let line = line.trim_ascii();
-    let data = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-    (!data.is_empty()).then_some(Event { data, ..Event::default() })
+fn event(line: Data<'_>) -> Option<Event<'_>> {
+    let bytes = line.bytes.trim_ascii();
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    (!bytes.is_empty()).then_some(Event::of(Data { bytes, ..line }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const BYTES_MAX: usize = 1 << 20;
-
     /// What every line says, however the stream is cut into reads of `step` bytes.
-    fn lines(stream: &str, step: usize) -> (Vec<String>, u32) {
-        let mut lines = Lines::new(BYTES_MAX);
+    fn lines(stream: &str, step: usize) -> Vec<String> {
+        let mut lines = Lines::new();
         let mut found = Vec::new();
         let mut note =
             |event: Event<'_>| found.push(String::from_utf8_lossy(event.data).into_owned());
@@ -69,27 +62,28 @@ mod tests {
             }
         }
         lines.close().map(&mut note);
-        (found, lines.too_long())
+        found
     }
 
     #[test]
     fn every_line_is_an_event_and_blank_ones_say_nothing() {
         let stream = "{\"a\":1}\n\n{\"b\":2}\r\n \n{\"c\":3}";
         for step in 1..=stream.len() {
-            let (found, too_long) = lines(stream, step);
+            let found = lines(stream, step);
             assert_eq!(found, ["{\"a\":1}", "{\"b\":2}", "{\"c\":3}"], "reads of {step} bytes");
-            assert_eq!(too_long, 0);
         }
     }
 
     #[test]
-    fn what_is_too_long_is_counted_and_not_read() {
-        let most = "x".repeat(BYTES_MAX);
-        let stream = format!("a\n{most}y\nb\n{most}\n{most}z");
-        for step in [4096, 65_536, 1_000_003, stream.len()] {
-            let (found, too_long) = lines(&stream, step);
-            assert_eq!(found, ["a", "b", &most], "reads of {step} bytes");
-            assert_eq!(too_long, 2, "reads of {step} bytes");
+    fn a_long_line_is_condensed() {
+        let (picture, blanks) = ("x".repeat(3 << 20), " ".repeat(100_000));
+        let line = |picture: &str| format!("{{\"a\":\"{picture}\",\"b\":7}}");
+        let long = line(&picture);
+        let stream = format!("1\n{long} \r\n{blanks}\n2\n{blanks}{long}{blanks}");
+        let short = line(&picture[..4 << 10]);
+        for step in [4_096, 65_536, 1_000_003, stream.len()] {
+            let found = lines(&stream, step);
+            assert!(found == ["1", &short, "2", &short], "reads of {step} bytes");
         }
     }
 }

@@ -16,7 +16,8 @@ use crate::provider_error::ProviderError;
 pub struct Measurement {
     /// How the answer ended, by the provider's own marks first.
     pub ending: Ending,
-    /// Who answered: as was known before, or as the answer has shown.
+    /// The dialect that was known before, or else the one whose marks the answer has. A mark changes
+    /// nothing in this measurement.
     pub dialect: Dialect,
     /// Usage as the engine reported it; `None` when it reported none. The usage has no number where
     /// the gateway can read none of those that the engine reported.
@@ -168,7 +169,8 @@ impl GapHistogram {
 pub struct Counts {
     /// Events whose data is not the JSON it should be.
     pub not_json: u32,
-    /// Lines, events and documents longer than their limit, passed and not read.
+    /// Lines, events and documents of which so much was left out that they may say more; messages
+    /// that could not be read.
     pub lines_too_long: u32,
     /// Events after the end mark.
     pub after_done: u32,

@@ -5,18 +5,19 @@ mod ending;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use taximeter_json::Condensed;
 
 use crate::answer_reader::{AnswerReader, Setup};
 use crate::blocks::Blocks;
 use crate::body::Body;
 use crate::content::Transcript;
 use crate::cut::{Cut, Trim};
-use crate::decode::{DecodeFault, DecodeLimits, Decoder, is_identity};
+use crate::decode::{DecodeFault, Decoder, RATIO_MAX, is_identity};
 use crate::delivery::{Delivery, EventFilter, Verdict};
 use crate::first_line::FirstLine;
 use crate::measurement::{Ending, Measurement, StreamEnd};
 use crate::sniff::{BodyKind, Sniffer};
-use crate::sse::{Event, SSE_LINE_BYTES_MAX};
+use crate::sse::Event;
 use crate::usage;
 use crate::wire::Wire;
 
@@ -32,22 +33,6 @@ pub enum Framing {
     Lines,
     /// Messages of AWS's event streams.
     Frames,
-}
-
-/// What reading an answer may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadLimits {
-    /// Longest line, and longest data of one event, that is read of a stream, in bytes; sixteen times
-    /// that where an event holds an image.
-    pub line_bytes_max: usize,
-    /// Of a body that is encoded, or read as one document.
-    pub decode: DecodeLimits,
-}
-
-impl Default for ReadLimits {
-    fn default() -> Self {
-        Self { line_bytes_max: SSE_LINE_BYTES_MAX, decode: DecodeLimits::default() }
-    }
 }
 
 /// Watches one answer: bytes and times in, a `Measurement` out.
@@ -69,7 +54,7 @@ pub struct Meter {
     cuts: Vec<Cut>,
     coding: BodyCoding,
     body: Body,
-    limits: DecodeLimits,
+    decode_ratio_max: u32,
     reader: AnswerReader,
     /// What it says, where that is kept.
     transcript: Option<Box<Transcript>>,
@@ -90,7 +75,6 @@ impl Meter {
     /// A meter that has seen nothing yet.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
-        let limits = ReadLimits::default();
         Self {
             wire: setup.wire,
             is_success: true,
@@ -99,22 +83,21 @@ impl Meter {
             sniffer: Sniffer::new(setup.wire.streams_lists()),
             first_line: FirstLine::default(),
             first_line_at: None,
-            blocks: Blocks::new(setup.wire.event_bytes_max(limits.line_bytes_max)),
+            blocks: Blocks::new(),
             filter: EventFilter::new(setup.hidden.is_any()),
             cuts: Vec::new(),
             coding: BodyCoding::default(),
             body: Body::default(),
-            limits: limits.decode,
+            decode_ratio_max: RATIO_MAX,
             reader: AnswerReader::new(setup),
             transcript: None,
         }
     }
 
-    /// The same meter with limits of its own.
+    /// The same meter, which decodes at most so many bytes per byte of an encoded body.
     #[must_use]
-    pub fn within(mut self, limits: ReadLimits) -> Self {
-        self.limits = limits.decode;
-        self.blocks = Blocks::new(self.wire.event_bytes_max(limits.line_bytes_max));
+    pub const fn decoding(mut self, ratio_max: u32) -> Self {
+        self.decode_ratio_max = ratio_max;
         self
     }
 
@@ -151,7 +134,7 @@ impl Meter {
         }
         self.coding = BodyCoding::Unread;
         if self.reader.format.is_some() && self.kind != BodyKind::Opaque {
-            match Decoder::new(codings, self.limits) {
+            match Decoder::new(codings, self.decode_ratio_max) {
                 Ok(decoder) => self.coding = BodyCoding::Encoded(Box::new(decoder)),
                 Err(_) => self.stop_decoding(),
             }
@@ -212,14 +195,12 @@ impl Meter {
     /// Bytes of generated text that are kept for counting.
     #[must_use]
     pub const fn kept_text_bytes(&self) -> usize {
-        self.reader.answer.text.len()
+        self.reader.answer.output.kept_bytes()
     }
 
     /// Hands over the generated text that is kept, and keeps it no longer.
     pub fn fold_text(&mut self, fold: impl FnOnce(&str)) {
-        let text = &mut self.reader.answer.text;
-        fold(text);
-        text.clear();
+        self.reader.answer.output.fold(fold);
     }
 
     /// How the answer is cut into events, if it is a stream that one of ours could be added to; the
@@ -262,7 +243,7 @@ impl Meter {
         let answer = &mut reader.answer;
         answer.complete();
         answer.has_unread = self.kind == BodyKind::Document
-            || self.blocks.too_long() > 0
+            || answer.counts.lines_too_long + self.blocks.unread() > 0
             || answer.counts.decode_stopped > 0;
         reader.measure(now, Ending::Cut(StreamEnd::ClientLeft))
     }
@@ -278,7 +259,7 @@ impl Meter {
         let is_empty = self.is_empty();
         let is_half = self.kind == BodyKind::Document && (!is_whole || self.reader.client_left);
         let answer = &mut self.reader.answer;
-        answer.counts.lines_too_long += self.blocks.too_long();
+        answer.counts.lines_too_long += self.blocks.unread();
         let counts = &answer.counts;
         // Something came, and nobody knows what it is.
         let is_unknown = is_empty
@@ -321,7 +302,7 @@ impl Meter {
             self.body = Body::default();
             return self.on_events([withheld, read].concat().into());
         }
-        self.body.push(&read, self.limits.bytes_max);
+        self.body.push(&read);
         if self.first_line.is_open() && self.filter.withhold(&read) {
             return Delivery::default();
         }
@@ -360,7 +341,10 @@ impl Meter {
         let now = self.reader.timing.read_at();
         self.reader.timing.read(self.first_line_at.unwrap_or(now));
         let earlier = std::mem::take(&mut self.body);
-        self.read_blocks(earlier.bytes().unwrap_or_default());
+        let earlier = earlier.data();
+        // What a long line lacks is not known to the blocks.
+        self.reader.answer.counts.lines_too_long += u32::from(earlier.condensed.is_some());
+        self.read_blocks(earlier.bytes);
         self.reader.timing.read(now);
     }
 
@@ -385,7 +369,11 @@ impl Meter {
         if let BodyCoding::Encoded(mut decoder) =
             std::mem::replace(&mut self.coding, BodyCoding::Unread)
         {
-            match decoder.feed(&read, &mut |piece| self.on_decoded(piece)) {
+            let read_all = decoder.feed(&read, &mut |piece| {
+                self.on_decoded(piece);
+                Ok::<_, DecodeFault>(())
+            });
+            match read_all {
                 Ok(()) if self.kind == BodyKind::Opaque => {}
                 Ok(()) => self.coding = BodyCoding::Encoded(decoder),
                 Err(_) => self.stop_decoding(),
@@ -398,7 +386,7 @@ impl Meter {
         }
     }
 
-    fn on_decoded(&mut self, piece: &[u8]) -> Result<(), DecodeFault> {
+    fn on_decoded(&mut self, piece: &[u8]) {
         if self.kind == BodyKind::Unsure {
             self.sniff(piece);
         }
@@ -407,13 +395,9 @@ impl Meter {
         }
         match self.kind {
             kind if kind.is_in_blocks() => self.read_blocks(piece),
-            BodyKind::Document => {
-                self.body.push(&Bytes::copy_from_slice(piece), self.limits.bytes_max);
-                self.body.bytes().ok_or(DecodeFault::TooLarge)?;
-            }
+            BodyKind::Document => self.body.push_copy(piece),
             _ => {}
         }
-        Ok(())
     }
 
     /// Reads blocks of which nothing is to be taken out.
@@ -446,7 +430,8 @@ impl Meter {
 /// Writes down what an event says, where that is kept.
 fn note(transcript: &mut Option<Box<Transcript>>, event: Option<&Event<'_>>) {
     if let (Some(transcript), Some(event)) = (transcript, event) {
-        transcript.event(event.data);
+        let lacks_text = event.condensed.is_some_and(Condensed::lacks_text);
+        transcript.lacking(lacks_text).event(event.data);
     }
 }
 

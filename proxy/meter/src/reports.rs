@@ -6,7 +6,7 @@ use taximeter_pricing::{Flag, Member};
 
 use crate::dialect::Reasoning;
 use crate::measurement::Reported;
-use crate::usage::Report;
+use crate::usage::{Reading, Report};
 
 /// Choices whose output is kept apart.
 const CHOICES_MAX: usize = 128;
@@ -20,7 +20,7 @@ pub(crate) struct Reports {
     /// The latest is a running total.
     is_running: bool,
     /// The output of each choice, by its running totals.
-    outputs: Vec<(u64, u64)>,
+    outputs: Vec<(u64, Reading)>,
     /// Used when no usage object ever comes.
     timings: Option<Box<Report>>,
     /// Reports with smaller numbers than the one before.
@@ -32,7 +32,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// The last report wins; a partial one wins member by member.
+    /// The last report wins, member by member.
     pub(crate) fn add(&mut self, report: Box<Report>) {
         self.put(report, None);
     }
@@ -47,8 +47,6 @@ impl Reports {
         if report.is_silent() {
             return;
         }
-        self.is_running = running_choice.is_some();
-        let of_choice = running_choice.map(|choice| self.note_output(choice, report.output));
         let earlier = match report.part {
             None => self.latest.take(),
             Some(_) => {
@@ -56,21 +54,18 @@ impl Reports {
                 at.map(|at| Box::new(self.parts.swap_remove(at)))
             }
         };
-        if let Some(earlier) = &earlier {
-            let fell = |before: Option<u64>, now: Option<u64>| {
-                before.zip(now).is_some_and(|(before, now)| now < before)
-            };
-            let output = of_choice.unwrap_or(earlier.output);
-            let input = fell(earlier.input, report.input).then_some(Member::InputTokens);
-            let output = fell(output, report.output).then_some(Member::OutputTokens);
-            for member in input.into_iter().chain(output) {
-                self.flag(member, Flag::Changed);
-            }
-            self.fell = self.fell.saturating_add(input.or(output).is_some().into());
-        }
         let report = match earlier {
-            Some(earlier) if report.is_partial => Box::new(report.over(*earlier)),
-            _ => report,
+            // Zeros behind numbers are no report.
+            Some(earlier) if report.is_zero() => earlier,
+            earlier => {
+                self.is_running = running_choice.is_some();
+                let output = report.output();
+                let of_choice = running_choice.map(|choice| self.note_output(choice, output));
+                match earlier {
+                    Some(earlier) => self.renew(*earlier, *report, of_choice),
+                    None => report,
+                }
+            }
         };
         match report.part {
             None => self.latest = Some(report),
@@ -79,21 +74,46 @@ impl Reports {
         }
     }
 
+    /// Puts a report over the earlier one. The earlier output is that of the same choice, where it
+    /// is a running total.
+    fn renew(
+        &mut self,
+        earlier: Report,
+        report: Report,
+        of_choice: Option<Reading>,
+    ) -> Box<Report> {
+        let (input, output) = (earlier.input(), of_choice.unwrap_or_else(|| earlier.output()));
+        let of_this_choice = of_choice.map(|_| report.output());
+        let report = report.over(earlier);
+        let told = of_this_choice.unwrap_or_else(|| report.output());
+        let fell = |before: Reading, now: Reading| {
+            before.number().zip(now.number()).is_some_and(|(before, now)| now < before)
+        };
+        let input = fell(input, report.input()).then_some(Member::InputTokens);
+        let output = (told.is_positive() && fell(output, told)).then_some(Member::OutputTokens);
+        for member in input.into_iter().chain(output) {
+            self.flag(member, Flag::Changed);
+        }
+        self.fell = self.fell.saturating_add(input.or(output).is_some().into());
+        Box::new(report)
+    }
+
     fn flag(&mut self, member: Member, flag: Flag) {
         self.flagged.entry(member).or_default().insert(flag);
     }
 
     /// Notes the output of a choice; gives what it was before.
-    fn note_output(&mut self, choice: u64, output: Option<u64>) -> Option<u64> {
-        let output = output?;
+    fn note_output(&mut self, choice: u64, output: Reading) -> Reading {
         let known = self.outputs.iter_mut().find(|(known, _)| *known == choice);
-        if let Some((_, before)) = known {
-            return Some(std::mem::replace(before, output));
+        if let Some((_, known)) = known {
+            let before = *known;
+            *known = output.over(before);
+            return before;
         }
         if self.outputs.len() < CHOICES_MAX {
             self.outputs.push((choice, output));
         }
-        None
+        Reading::Absent
     }
 
     /// Makes the running totals of several choices one, for engines that count each by itself.
@@ -101,8 +121,8 @@ impl Reports {
         if let Some(report) = self.latest.as_mut().filter(|_| self.is_running)
             && self.outputs.len() > 1
         {
-            report.output = Some(self.outputs.iter().map(|(_, output)| output).sum());
-            report.total = None;
+            let outputs = self.outputs.iter().filter_map(|(_, output)| output.number());
+            report.set_output(outputs.sum());
         }
     }
 
@@ -133,12 +153,9 @@ impl Reports {
 
     /// Forgets that there was no output, and no input either: an input that was told stays.
     pub(crate) fn drop_zero(&mut self) {
-        let is_zero = |tokens: Option<u64>| tokens == Some(0);
-        self.latest.take_if(|report| is_zero(report.output) && report.input.is_none_or(|n| n == 0));
-        if let Some(report) = self.latest.as_mut().filter(|report| is_zero(report.output)) {
-            report.output = None;
-            report.total = None;
-        }
+        let Some(report) = self.latest.take().filter(|report| !report.is_zero()) else { return };
+        let is_zero = report.output() == Reading::Number(0);
+        self.latest = Some(if is_zero { report.without_output() } else { report });
     }
 
     /// The usage that the engine reported, or else `counted`; `None` when there is neither. Where
@@ -148,14 +165,14 @@ impl Reports {
         placed: Reasoning,
         counted: Option<Reported>,
     ) -> Option<Reported> {
-        let parts = std::mem::take(&mut self.parts).into_iter().reduce(Report::plus).map(Box::new);
-        let Some(report) = self.latest.take().or(parts).or_else(|| self.take_timings()) else {
+        let Some(mut report) = self.take_all() else {
             return if self.invalid > 0 {
                 Some(self.flags_on(counted.unwrap_or_default()))
             } else {
                 counted
             };
         };
+        report.complete_by_total();
         let mut flags = Vec::new();
         let usage = report.settle(placed, &mut flags);
         if flags.contains(&Flag::Hidden) {
@@ -165,15 +182,22 @@ impl Reports {
             self.flag(member, Flag::Inconsistent);
         }
         // A sum is invalid where one of its parts is.
-        for (member, reported, settled) in [
-            (Member::InputTokens, report.input, usage.input_tokens),
-            (Member::OutputTokens, report.output, usage.output_tokens),
-        ] {
-            if reported.is_some() && settled.is_none() {
-                self.flag(member, Flag::Invalid);
-            }
+        if report.output().number().is_some() && usage.output_tokens.is_none() {
+            self.flag(Member::OutputTokens, Flag::Invalid);
         }
         Some(self.flags_on(Reported { usage, flags, flagged: BTreeMap::new() }))
+    }
+
+    /// One report of all: of the whole answer, or else of its parts, or else llama.cpp's timings.
+    /// One that has nothing but zeros gives way.
+    fn take_all(&mut self) -> Option<Box<Report>> {
+        let parts = std::mem::take(&mut self.parts).into_iter().reduce(Report::plus).map(Box::new);
+        let zero = match self.latest.take() {
+            Some(report) if report.is_zero() => Some(report),
+            Some(report) => return Some(report),
+            None => None,
+        };
+        parts.or_else(|| self.take_timings()).or(zero)
     }
 
     /// Members that are no whole number in range. llama.cpp's timings count where nothing else
@@ -193,8 +217,10 @@ impl Reports {
 
     fn note_invalid(&mut self, report: &Report) {
         self.invalid = self.invalid.saturating_add(report.invalid);
-        for member in &report.invalid_members {
-            self.flag(*member, Flag::Invalid);
+        if report.invalid > 0 {
+            for member in report.invalid_members() {
+                self.flag(member, Flag::Invalid);
+            }
         }
     }
 

@@ -1,40 +1,44 @@
 //! Reads server-sent events by the WHATWG rules. A read may begin and end anywhere.
 //!
 //! The reader hands out an event without a copy where one read holds all of it. It copies only an
-//! event that crosses reads, up to a limit.
+//! event that crosses reads, and condenses a long one.
 
 use memchr::memchr2;
+use taximeter_json::Condensed;
 
-/// Longest line, and longest data of one event, that is read where nothing else is said, in bytes.
-/// Longer ones pass and are not read.
-pub(crate) const SSE_LINE_BYTES_MAX: usize = 1 << 20;
+use crate::partial::{Data, PLAIN_BYTES_MAX, Partial};
 
-/// A buffer that grew beyond this is given back after its event.
-const KEPT_CAPACITY_BYTES_MAX: usize = 16 << 10;
+/// The beginning of a line that tells its field, in bytes: a byte order mark, a name, a blank, and
+/// more than the longest event name that says something.
+const LINE_START_BYTES: usize = 32;
 
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Cuts a stream into blocks: lines up to and including a blank one.
 #[derive(Debug)]
 pub(crate) struct Splitter {
-    /// Longest line, and longest data of one event, that is read.
-    bytes_max: usize,
-    /// The unfinished line, as far as it came with earlier reads.
+    /// The beginning of the unfinished line, as far as it came with earlier reads.
     line: Vec<u8>,
-    /// The unfinished line is too long; its bytes are not kept.
-    line_is_too_long: bool,
+    rest: LineRest,
     /// A line has ended: a byte order mark is text from now on.
     begun: bool,
     /// The last line ended with CR: an LF that follows belongs to it.
     after_cr: bool,
     /// Data of the unfinished block, lines joined by LF, as far as it is not in place.
-    data: Vec<u8>,
+    data: Partial,
     has_data: bool,
-    /// The unfinished block holds something that was too long: it says nothing.
-    unreadable: bool,
     is_error: bool,
-    /// Lines and events that were too long.
-    pub(crate) too_long: u32,
+}
+
+/// What the rest of the unfinished line is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum LineRest {
+    /// The beginning does not tell yet.
+    #[default]
+    Unknown,
+    Data,
+    /// A comment, or a field that says nothing.
+    Nothing,
 }
 
 /// One block.
@@ -54,22 +58,29 @@ pub(crate) struct Event<'a> {
     /// The kind of error that it is, where its frame tells that and not its data.
     pub(crate) exception: Option<&'a [u8]>,
     pub(crate) data: &'a [u8],
+    /// The data with what it lacks, where it was condensed.
+    pub(crate) condensed: Option<Condensed<'a>>,
+}
+
+impl<'a> Event<'a> {
+    /// An event that is no error by its name.
+    pub(crate) const fn of(data: Data<'a>) -> Self {
+        let Data { bytes, condensed } = data;
+        Self { is_error: false, exception: None, data: bytes, condensed }
+    }
 }
 
 impl Splitter {
-    /// A splitter that reads lines and events of at most `bytes_max`.
-    pub(crate) const fn new(bytes_max: usize) -> Self {
+    /// A splitter that has read nothing yet.
+    pub(crate) const fn new() -> Self {
         Self {
-            bytes_max,
             line: Vec::new(),
-            line_is_too_long: false,
+            rest: LineRest::Unknown,
             begun: false,
             after_cr: false,
-            data: Vec::new(),
+            data: Partial::new(),
             has_data: false,
-            unreadable: false,
             is_error: false,
-            too_long: 0,
         }
     }
 
@@ -77,9 +88,7 @@ impl Splitter {
     ///
     /// `None` when the read is used up; what is left of it is kept for the next.
     pub(crate) fn next<'s>(&'s mut self, read: &'s [u8], at: &mut usize) -> Option<Block<'s>> {
-        if !self.has_data {
-            reset(&mut self.data);
-        }
+        self.data.renew();
         let mut in_place: Option<&'s [u8]> = None;
         loop {
             let rest = read.get(*at..).unwrap_or_default();
@@ -95,6 +104,7 @@ impl Splitter {
             let is_blank = rest.first() == Some(&b'\n');
             let length = if is_blank { Some(0) } else { memchr2(b'\n', b'\r', rest) };
             let Some(length) = length else {
+                self.keep(in_place.take());
                 self.gather(rest);
                 *at = read.len();
                 continue;
@@ -102,17 +112,16 @@ impl Splitter {
             let (line, tail) = rest.split_at_checked(length)?;
             *at += length + 1;
             self.after_cr = tail.first() == Some(&b'\r');
-            let is_blank =
-                if self.line.is_empty() && !self.line_is_too_long && line.len() <= self.bytes_max {
-                    let line = self.without_mark(line);
-                    if !line.is_empty() {
-                        self.field(line, &mut in_place);
-                    }
-                    line.is_empty()
-                } else {
-                    self.gather(line);
-                    self.finish_line(in_place.take())
-                };
+            let is_blank = if self.line.is_empty() && self.rest == LineRest::Unknown {
+                let line = self.without_mark(line);
+                if !line.is_empty() {
+                    self.field(line, &mut in_place);
+                }
+                line.is_empty()
+            } else {
+                self.gather(line);
+                self.finish_line()
+            };
             if is_blank {
                 return Some(Block { end: *at, event: self.dispatch(in_place) });
             }
@@ -122,8 +131,8 @@ impl Splitter {
     /// The end of the stream: what an unfinished last block says. The standard drops it; servers
     /// that forget the last blank line are common.
     pub(crate) fn close(&mut self) -> Option<Event<'_>> {
-        if !self.line.is_empty() || self.line_is_too_long {
-            self.finish_line(None);
+        if !self.line.is_empty() || self.rest != LineRest::Unknown {
+            self.finish_line();
         }
         self.dispatch(None)
     }
@@ -137,25 +146,36 @@ impl Splitter {
 
     /// Adds to the unfinished line.
     fn gather(&mut self, part: &[u8]) {
-        if self.line_is_too_long {
-            return;
+        let missing = match self.rest {
+            LineRest::Unknown => LINE_START_BYTES - self.line.len(),
+            LineRest::Data => return self.data.keep(part),
+            LineRest::Nothing => return,
+        };
+        let (start, rest) = part.split_at_checked(missing).unwrap_or((part, &[]));
+        self.line.extend_from_slice(start);
+        if start.len() == missing {
+            self.rest = self.judge();
+            self.gather(rest);
         }
-        if self.line.len() + part.len() <= self.bytes_max {
-            self.line.extend_from_slice(part);
-            return;
+    }
+
+    /// What the rest of a line is that is longer than its beginning.
+    fn judge(&mut self) -> LineRest {
+        let start = std::mem::take(&mut self.line);
+        let start = self.without_mark(&start);
+        if let Some(value) = value_of(start, b"data") {
+            self.keep(Some(value));
+            return LineRest::Data;
         }
-        self.too_long = self.too_long.saturating_add(1);
-        self.line_is_too_long = true;
-        let first = self.line.first().or(part.first());
-        self.unreadable |= first != Some(&b':');
-        self.line = Vec::new();
+        if value_of(start, b"event").is_some() {
+            self.is_error = false;
+        }
+        LineRest::Nothing
     }
 
     /// Reads the line that was gathered over several reads; tells whether it is blank.
-    fn finish_line(&mut self, in_place: Option<&[u8]>) -> bool {
-        self.keep(in_place);
-        if std::mem::take(&mut self.line_is_too_long) {
-            self.begun = true;
+    fn finish_line(&mut self) -> bool {
+        if std::mem::take(&mut self.rest) != LineRest::Unknown {
             return false;
         }
         let mut gathered = std::mem::take(&mut self.line);
@@ -164,14 +184,14 @@ impl Splitter {
         let mut data = None;
         self.field(line, &mut data);
         self.keep(data);
-        reset(&mut gathered);
+        gathered.clear();
         self.line = gathered;
         is_blank
     }
 
     fn field<'r>(&mut self, line: &'r [u8], in_place: &mut Option<&'r [u8]>) {
         if let Some(value) = value_of(line, b"data") {
-            if self.has_data || in_place.is_some() {
+            if self.has_data || in_place.is_some() || value.len() > PLAIN_BYTES_MAX {
                 self.keep(in_place.take());
                 self.keep(Some(value));
             } else {
@@ -185,38 +205,17 @@ impl Splitter {
     /// Copies data that will not be dispatched in place.
     fn keep(&mut self, data: Option<&[u8]>) {
         let Some(data) = data else { return };
-        if self.unreadable {
-            return;
-        }
         if std::mem::replace(&mut self.has_data, true) {
-            self.data.push(b'\n');
+            self.data.keep(b"\n");
         }
-        if self.data.len() + data.len() > self.bytes_max {
-            self.too_long = self.too_long.saturating_add(1);
-            self.unreadable = true;
-            self.data = Vec::new();
-            return;
-        }
-        self.data.extend_from_slice(data);
+        self.data.keep(data);
     }
 
     fn dispatch<'s>(&'s mut self, in_place: Option<&'s [u8]>) -> Option<Event<'s>> {
         let is_error = std::mem::take(&mut self.is_error);
         let has_data = std::mem::take(&mut self.has_data);
-        if std::mem::take(&mut self.unreadable) {
-            return None;
-        }
-        let data = if has_data { self.data.as_slice() } else { in_place? };
-        (!data.is_empty()).then_some(Event { is_error, data, exception: None })
-    }
-}
-
-/// Empties a buffer and gives memory of an unusual size back.
-fn reset(buffer: &mut Vec<u8>) {
-    if buffer.capacity() > KEPT_CAPACITY_BYTES_MAX {
-        *buffer = Vec::new();
-    } else {
-        buffer.clear();
+        let data = if has_data { self.data.close()? } else { Data::plain(in_place?) };
+        (!data.bytes.is_empty()).then_some(Event { is_error, ..Event::of(data) })
     }
 }
 
@@ -234,8 +233,8 @@ mod tests {
     use super::*;
 
     /// Name and data of every event, however the stream is cut into reads of `step` bytes.
-    fn events(stream: &[u8], step: usize) -> (Vec<(bool, String)>, u32) {
-        let mut splitter = Splitter::new(SSE_LINE_BYTES_MAX);
+    fn events(stream: &[u8], step: usize) -> Vec<(bool, String)> {
+        let mut splitter = Splitter::new();
         let mut events = Vec::new();
         let mut note = |event: Event<'_>| {
             events.push((event.is_error, String::from_utf8_lossy(event.data).into_owned()));
@@ -248,15 +247,14 @@ mod tests {
             }
         }
         splitter.close().map(&mut note);
-        (events, splitter.too_long)
+        events
     }
 
     fn assert_events(stream: &str, expected: &[&str]) {
         for step in 1..=stream.len() {
-            let (events, too_long) = events(stream.as_bytes(), step);
+            let events = events(stream.as_bytes(), step);
             let data: Vec<&str> = events.iter().map(|(_, data)| data.as_str()).collect();
             assert_eq!(data, expected, "reads of {step} bytes");
-            assert_eq!(too_long, 0);
         }
     }
 
@@ -299,26 +297,44 @@ mod tests {
     fn the_name_error_holds_for_one_event() {
         let stream = b"event: error\ndata: a\n\ndata: b\n\nevent: error\n\ndata: c\n\n";
         for step in 1..=stream.len() {
-            let (events, _) = events(stream, step);
+            let events = events(stream, step);
             let errors: Vec<bool> = events.iter().map(|(is_error, _)| *is_error).collect();
             assert_eq!(errors, [true, false, false], "reads of {step} bytes");
         }
     }
 
     #[test]
-    fn what_is_too_long_is_counted_and_not_read() {
-        let long = "x".repeat(SSE_LINE_BYTES_MAX);
-        let half = "x".repeat(SSE_LINE_BYTES_MAX / 2);
-        let most = &long["data: ".len()..];
+    fn a_long_line_is_what_its_beginning_says() {
+        let long = "x".repeat(1_000);
         let stream = format!(
-            "data: {long}\ndata: tail\n\n:{long}\ndata: a\n\ndata: {most}\n\n\
-             data: {half}\ndata: {half}\n\ndata: b\n\n"
+            "\u{feff}data: {long}\ndata: {long}\n:{long}\nevent: error\nevent: error{long}\n\n\
+             event: error\nid: {long}\ndata: a\r\ndata:{long}\r\n\r\ndatax{long}\n\ndata: b\n\n"
         );
-        for step in [4096, 65_536, 1_000_003, stream.len()] {
-            let (events, too_long) = events(stream.as_bytes(), step);
+        let [first, second] = [format!("{long}\n{long}"), format!("a\n{long}")];
+        for step in (1..80).chain([1_003, stream.len()]) {
+            let events = events(stream.as_bytes(), step);
+            let events: Vec<_> = events.iter().map(|(error, data)| (*error, &**data)).collect();
+            let expected = [(false, &*first), (true, &*second), (false, "b")];
+            assert_eq!(events, expected, "reads of {step} bytes");
+        }
+    }
+
+    #[test]
+    fn a_long_event_is_condensed() {
+        let picture = "x".repeat(3 << 20);
+        let words = "To the station. ".repeat(PLAIN_BYTES_MAX / 16 - 1);
+        let [most, more] = [0, 1].map(|more| format!("\"{words}{}\"", "x".repeat(14 + more)));
+        let stream = format!(
+            "data: {{\"a\":\ndata: \"{picture}\"\ndata: ,\"b\": 7}}\r\n\r\n\
+             :{picture}\ndata: {most}\n\ndata: {more}\n\n"
+        );
+        let expected = format!("{{\"a\":\n\"{}\"\n,\"b\": 7}}", &picture[..4 << 10]);
+        let expected = [&*expected, &most, &more];
+        assert_eq!(most.len(), PLAIN_BYTES_MAX);
+        for step in [4_096, 65_536, 1_000_003, stream.len()] {
+            let events = events(stream.as_bytes(), step);
             let data: Vec<&str> = events.iter().map(|(_, data)| data.as_str()).collect();
-            assert_eq!(data, ["a", most, "b"], "reads of {step} bytes");
-            assert_eq!(too_long, 3, "reads of {step} bytes");
+            assert!(data == expected, "reads of {step} bytes");
         }
     }
 }

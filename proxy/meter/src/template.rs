@@ -229,6 +229,7 @@ mod tests {
     use super::*;
     use crate::asking::Hidden;
     use crate::json::Reader;
+    use crate::partial::Data;
     use crate::sse::Event;
     use crate::usage::Report;
     use crate::wire::Wire;
@@ -244,7 +245,7 @@ mod tests {
     const HIDDEN: Hidden = Hidden { usage_event: true, running_usage: true, token_ids: true };
 
     fn read(wire: Wire, data: &str) -> Option<Facts<'_>> {
-        wire.format().unwrap().event(&Event { data: data.as_bytes(), ..Event::default() }).ok()
+        wire.format().unwrap().event(&Event::of(Data::plain(data.as_bytes()))).ok()
     }
 
     /// What of `data` is like the one remembered.

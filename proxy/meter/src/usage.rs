@@ -1,14 +1,12 @@
 //! Reads usage objects.
 //!
-//! The names of the members tell the shape, so the reader needs no dialect.
+//! The names of the members tell the shape, so the reader needs no dialect. `members` has them all.
 
-mod bedrock;
-mod cohere;
-mod google;
-mod names;
-mod number;
+mod lists;
+mod members;
+mod merge;
+mod readings;
 mod settle;
-mod sum;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +15,9 @@ use rust_decimal::Decimal;
 use taximeter_pricing::{ByModality, Condition, Member, Modalities};
 
 use crate::json::{Malformed, Reader};
-use names::{condition, member, modality};
-use number::{put, sum};
+use members::{Meaning, Modality, Place, Side, meaning};
+pub(crate) use readings::Reading;
+use readings::{Readings, Tokens};
 
 /// Passes of one request that are kept; providers stop at a handful.
 const PASSES_MAX: usize = 64;
@@ -32,33 +31,18 @@ const COST_BYTES_MAX: usize = 40;
 /// One usage object, its members as reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Other events carry the rest: members that are missing here keep what they were (Messages).
+    /// Other events carry the rest (Messages). It comes before the end.
     pub(crate) is_partial: bool,
-    /// It is of one choice or prompt, by its number; what the others use comes beside it.
-    pub(crate) part: Option<u64>,
+    /// It is of one part of the answer; what the others use comes beside it.
+    pub(crate) part: Option<Part>,
     /// Service tier, where the wire format has it in here (Messages).
     pub(crate) service_tier: Option<String>,
-    pub(crate) input: Option<u64>,
-    pub(crate) output: Option<u64>,
-    pub(crate) total: Option<u64>,
-    /// A shape whose input includes what was cached (all but Anthropic's).
-    includes_cache: bool,
-    /// Cache reads and writes under Anthropic's names, where `input` leaves them out.
-    read_outside: Option<u64>,
-    write_outside: Option<u64>,
-    write_outside_5m: Option<u64>,
-    write_outside_1h: Option<u64>,
-    /// The numbers are those that are billed (Cohere): what was read from a cache is no part of them.
-    is_billed: bool,
-    /// Cache reads and writes that are part of `input`.
-    read_inside: Option<u64>,
-    read_inside_flat: Option<u64>,
-    write_inside: Option<u64>,
-    write_inside_12h: Option<u64>,
-    reasoning: Option<u64>,
-    reasoning_flat: Option<u64>,
-    /// Perplexity only; there reasoning and citations are beside the output.
-    citations: Option<u64>,
+    /// What it says of each number of tokens.
+    readings: Readings,
+    /// It tells details of the input, so that the input includes what was cached.
+    has_input_details: bool,
+    /// One of its members says that reasoning is counted beside the output.
+    is_reasoning_beside: bool,
     modalities: Modalities,
     /// Quantities of what is no token.
     units: BTreeMap<&'static str, Decimal>,
@@ -69,8 +53,15 @@ pub(crate) struct Report {
     iterations: Vec<Iteration>,
     /// Members that are no whole number in range.
     pub(crate) invalid: u32,
-    /// Which of the numbers that we keep they would have been.
-    pub(crate) invalid_members: BTreeSet<Member>,
+}
+
+/// A part of an answer that has a report of its own, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The answer to a prompt.
+    Prompt(u64),
+    /// One of several answers to the same prompt.
+    Choice(u64),
 }
 
 /// One entry of `usage.iterations`.
@@ -84,49 +75,18 @@ struct Iteration {
 impl Report {
     /// Reads a usage object. `null` reports nothing; any other type is one invalid member.
     pub(crate) fn read(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
-        let mut report = Box::<Self>::default();
-        match value.peek() {
-            Some(b'n') => return value.skip().map(|()| None),
-            Some(b'{') => {}
-            _ => report.mark_unreadable(),
-        }
-        value.object(|key, value| match key {
-            b"iterations" => report.read_iterations(value),
-            b"service_tier" => {
-                report.service_tier = value.text()?.map(|tier| name(&tier.decode()));
-                Ok(())
-            }
-            _ => match condition(key) {
-                Some(condition) => {
-                    let word = value.text()?.map(|word| (condition, name(&word.decode())));
-                    report.conditions.extend(word);
-                    Ok(())
-                }
-                None => report.read_member(key, value),
-            },
-        })?;
-        Ok(Some(report))
+        Self::read_at(Place::Usage, value)
+    }
+
+    /// Reads Gemini's usage object. A zero is left out in there, so what stands alone is all of it.
+    pub(crate) fn read_google(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
+        Self::read_at(Place::UsageMetadata, value)
     }
 
     /// Reads llama.cpp's `timings`, which count what an absent usage object would have.
     pub(crate) fn read_timings(value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
-        let mut timings = Box::new(Self { includes_cache: true, ..Self::default() });
-        value.object(|key, value| {
-            let invalid = timings.invalid;
-            match key {
-                b"prompt_n" => timings.put(value, |report| &mut report.input),
-                b"cache_n" => timings.put(value, |report| &mut report.read_inside),
-                b"predicted_n" => timings.put(value, |report| &mut report.output),
-                _ => value.skip(),
-            }?;
-            timings.note_invalid(invalid, key);
-            Ok(())
-        })?;
-        // The prompt is the sum of both numbers. It is unknown where one of them is.
-        if timings.lacks(Member::CacheReadInputTokens) {
-            timings.invalid_members.insert(Member::InputTokens);
-        }
-        timings.input = timings.input.map(|input| input + timings.read_inside.unwrap_or(0));
+        let mut timings = Box::<Self>::default();
+        timings.read_object(Place::Timings, value)?;
         Ok(Some(timings))
     }
 
@@ -136,240 +96,121 @@ impl Report {
         key: &[u8],
         value: &mut Reader<'_>,
     ) -> Result<(), Malformed> {
-        let invalid = self.invalid;
-        self.read_number(key, value)?;
-        self.note_invalid(invalid, key);
-        Ok(())
+        match meaning(Place::Usage, key) {
+            Some(Meaning::Condition(_) | Meaning::ServiceTier | Meaning::Iterations) => {
+                value.skip()
+            }
+            meaning => self.read_meaning(meaning, value),
+        }
+    }
+
+    fn read_at(place: Place, value: &mut Reader<'_>) -> Result<Option<Box<Self>>, Malformed> {
+        let mut report = Box::<Self>::default();
+        match value.peek() {
+            Some(b'n') => return value.skip().map(|()| None),
+            Some(b'{') => {}
+            _ => report.mark_unreadable(),
+        }
+        report.read_object(place, value)?;
+        report.complete_by_total();
+        Ok(Some(report))
+    }
+
+    fn read_object(&mut self, place: Place, value: &mut Reader<'_>) -> Result<(), Malformed> {
+        value.object(|key, value| self.read_meaning(meaning(place, key), value))
+    }
+
+    fn read_meaning(
+        &mut self,
+        meaning: Option<Meaning>,
+        value: &mut Reader<'_>,
+    ) -> Result<(), Malformed> {
+        self.is_reasoning_beside |= meaning.is_some_and(Meaning::is_reasoning_beside);
+        match meaning {
+            None | Some(Meaning::ReasoningIsBeside) => value.skip(),
+            Some(Meaning::Tokens(tokens)) => {
+                let reading = self.read_tokens(value)?;
+                self.readings.take(tokens, reading);
+                Ok(())
+            }
+            Some(Meaning::Modality(side, modality)) => {
+                if let Some(tokens) = self.read_tokens(value)?.number() {
+                    *self.modality(side, modality) = Some(tokens);
+                }
+                Ok(())
+            }
+            Some(Meaning::Unit(name)) => self.read_unit(name, value),
+            Some(Meaning::Quantity(name)) => self.read_quantity(name, value),
+            Some(Meaning::Condition(condition)) => {
+                let word = value.text()?.map(|word| (condition, name(&word.decode())));
+                self.conditions.extend(word);
+                Ok(())
+            }
+            Some(Meaning::ServiceTier) => {
+                self.service_tier = value.text()?.map(|tier| name(&tier.decode()));
+                Ok(())
+            }
+            Some(Meaning::Cost) => self.read_cost(value),
+            Some(Meaning::Iterations) => self.read_iterations(value),
+            Some(Meaning::Object(place)) => {
+                let is_object = value.peek() == Some(b'{');
+                self.has_input_details |= is_object && place == Place::InputDetails;
+                self.read_object(place, value)
+            }
+            Some(Meaning::Modalities(side)) => self.read_modalities(side, value),
+            Some(Meaning::Lifetimes) => self.read_lifetimes(value),
+            Some(Meaning::Sequences) => self.read_sequences(value),
+        }
+    }
+
+    /// Reads a number of tokens. Counts it where it is none.
+    fn read_tokens(&mut self, value: &mut Reader<'_>) -> Result<Reading, Malformed> {
+        let reading = Reading::read(value)?;
+        self.invalid = self.invalid.saturating_add(u32::from(reading == Reading::Unreadable));
+        Ok(reading)
+    }
+
+    const fn modality(&mut self, side: Side, modality: Modality) -> &mut Option<u64> {
+        let parts = match side {
+            Side::Input => &mut self.modalities.input,
+            Side::Output => &mut self.modalities.output,
+            Side::CacheRead => &mut self.modalities.cache_read,
+        };
+        match modality {
+            Modality::Text => &mut parts.text,
+            Modality::Audio => &mut parts.audio,
+            Modality::Image => &mut parts.image,
+            Modality::Video => &mut parts.video,
+            Modality::Multimodal => &mut parts.multimodal,
+        }
     }
 
     /// Marks a usage member that is no object, so that input and output are unknown.
     fn mark_unreadable(&mut self) {
         self.invalid = 1;
-        self.invalid_members.extend([Member::InputTokens, Member::OutputTokens]);
-    }
-
-    /// Whether the engine reported this, and the value is no number.
-    fn lacks(&self, member: Member) -> bool {
-        self.is_unknown(member) && self.invalid_members.contains(&member)
-    }
-
-    fn is_unknown(&self, member: Member) -> bool {
-        let value = match member {
-            Member::InputTokens => self.input,
-            Member::CacheReadInputTokens => self.cache_read(),
-            Member::CacheWriteInputTokens => self.cache_write(),
-            Member::OutputTokens => self.output,
-            Member::ReasoningOutputTokens => self.reasoning(),
-        };
-        value.is_none()
-    }
-
-    /// Cache reads, under any of their names.
-    fn cache_read(&self) -> Option<u64> {
-        self.read_outside.or(self.read_inside).or(self.read_inside_flat)
-    }
-
-    /// Cache writes of every time to live, under any of their names.
-    fn cache_write(&self) -> Option<u64> {
-        self.cache_write_outside().or(self.write_inside)
-    }
-
-    /// Cache writes under Anthropic's names: one number, or one for each time to live.
-    fn cache_write_outside(&self) -> Option<u64> {
-        self.write_outside.or_else(|| sum(self.write_outside_5m, self.write_outside_1h))
-    }
-
-    /// The part of the cache writes with the long time to live.
-    fn cache_write_long(&self) -> Option<u64> {
-        self.write_outside_1h.or(self.write_inside_12h)
-    }
-
-    fn reasoning(&self) -> Option<u64> {
-        self.reasoning.or(self.reasoning_flat)
-    }
-
-    /// Notes which number `key` would have told, if it told none since so many were `invalid`.
-    fn note_invalid(&mut self, invalid: u32, key: &[u8]) {
-        if self.invalid > invalid {
-            self.invalid_members.extend(member(key));
+        for tokens in [Tokens::Input, Tokens::Output] {
+            self.readings.take(tokens, Reading::Unreadable);
         }
     }
 
-    fn read_number(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
-        match key {
-            b"prompt_tokens" | b"tokens_evaluated" => {
-                self.includes_cache = true;
-                self.put(value, |report| &mut report.input)
-            }
-            b"input_tokens" | b"prompt_eval_count" | b"input_length" => {
-                self.put(value, |report| &mut report.input)
-            }
-            b"completion_tokens" | b"output_tokens" | b"eval_count" | b"tokens_predicted"
-            | b"generated_tokens" => self.put(value, |report| &mut report.output),
-            b"total_tokens" => self.put(value, |report| &mut report.total),
-            b"cache_read_input_tokens" => self.put(value, |report| &mut report.read_outside),
-            b"cache_creation_input_tokens" => self.put(value, |report| &mut report.write_outside),
-            b"cached_tokens"
-            | b"num_cached_tokens"
-            | b"cached_prompt_text_tokens"
-            | b"prompt_cache_hit_tokens" => self.put(value, |report| &mut report.read_inside_flat),
-            b"reasoning_tokens" => self.put(value, |report| &mut report.reasoning_flat),
-            // Of sound that is charged by its length.
-            b"seconds" | b"prompt_audio_seconds" => self.read_quantity("audio_seconds", value),
-            b"citation_tokens" => self.put(value, |report| &mut report.citations),
-            b"cache_creation" => value.object(|key, value| self.read_lifetime(key, value)),
-            b"prompt_tokens_details"
-            | b"prompt_token_details"
-            | b"input_tokens_details"
-            | b"input_token_details" => {
-                self.includes_cache |= value.peek() == Some(b'{');
-                value.object(|key, value| match modality(&mut self.modalities.input, key) {
-                    Some(part) => put(value, part, &mut self.invalid),
-                    None => self.read_detail(key, value),
-                })
-            }
-            b"completion_tokens_details"
-            | b"completion_token_details"
-            | b"output_tokens_details"
-            | b"output_token_details" => {
-                value.object(|key, value| match modality(&mut self.modalities.output, key) {
-                    Some(part) => put(value, part, &mut self.invalid),
-                    None => self.read_detail(key, value),
-                })
-            }
-            b"cost" => self.read_cost(value),
-            b"server_tool_use" => value.object(|key, value| match key {
-                b"web_search_requests" => self.read_unit("web_search_requests", value),
-                b"web_fetch_requests" => self.read_unit("web_fetch_requests", value),
-                _ => value.skip(),
-            }),
-            b"num_search_queries" => self.read_unit("search_queries", value),
-            b"billed_units" | b"tokens" => self.read_cohere(key == b"billed_units", value),
-            _ => self.read_bedrock(key, value),
-        }
-    }
-
-    fn read_detail(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
-        let invalid = self.invalid;
-        match key {
-            b"cached_tokens" | b"cached_read_tokens" | b"cache_read_input_tokens" => {
-                self.put(value, |report| &mut report.read_inside)
-            }
-            b"cached_tokens_details" => {
-                value.object(|key, value| match modality(&mut self.modalities.cache_read, key) {
-                    Some(part) => put(value, part, &mut self.invalid),
-                    None => value.skip(),
-                })
-            }
-            b"cache_write_tokens"
-            | b"cached_write_tokens"
-            | b"created_cache_tokens"
-            | b"cache_creation_tokens"
-            | b"cache_creation_input_tokens" => self.put(value, |report| &mut report.write_inside),
-            b"cache_creation" | b"cache_creation_token_details" => {
-                value.object(|key, value| self.read_lifetime(key, value))
-            }
-            b"cache_write_tokens_details" => value.member(b"ttl_12h_tokens", |value| {
-                self.put(value, |report| &mut report.write_inside_12h)
-            }),
-            b"reasoning_tokens" | b"thinking_tokens" => {
-                self.put(value, |report| &mut report.reasoning)
-            }
-            _ => value.skip(),
-        }?;
-        self.note_invalid(invalid, key);
-        Ok(())
-    }
-
-    /// Reads the cache writes of one time to live.
-    fn read_lifetime(&mut self, key: &[u8], value: &mut Reader<'_>) -> Result<(), Malformed> {
-        let invalid = self.invalid;
-        match key {
-            b"ephemeral_5m_input_tokens" => self.put(value, |report| &mut report.write_outside_5m),
-            b"ephemeral_1h_input_tokens" => self.put(value, |report| &mut report.write_outside_1h),
-            _ => value.skip(),
-        }?;
-        self.note_invalid(invalid, key);
-        Ok(())
-    }
-
-    fn read_iterations(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
-        self.iterations.clear();
-        value.array(|entry| {
-            let mut iteration = Iteration::default();
-            entry.object(|key, value| {
-                match key {
-                    b"type" => {
-                        iteration.kind =
-                            value.text()?.map(|kind| name(&kind.decode())).unwrap_or_default();
-                    }
-                    b"model" => iteration.model = value.text()?.map(|model| name(&model.decode())),
-                    _ => iteration.report.read_member(key, value)?,
-                }
-                Ok(())
-            })?;
-            self.invalid = self.invalid.saturating_add(iteration.report.invalid);
-            if self.iterations.len() < PASSES_MAX {
-                self.iterations.push(iteration);
-            }
-            Ok(())
-        })
-    }
-
-    /// OpenRouter tells it as a number, Perplexity as an object with the total in it.
-    fn read_cost(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
-        match value.peek() {
-            Some(b'0'..=b'9') => {
-                let amount = value.verbatim()?.decode();
-                self.cost = (amount.len() <= COST_BYTES_MAX).then(|| amount.into_owned());
-                Ok(())
-            }
-            Some(b'{') => value.member(b"total_cost", |value| match value.peek() {
-                Some(b'{') => value.skip(),
-                _ => self.read_cost(value),
-            }),
-            _ => value.skip(),
-        }
-    }
-
-    fn put(
-        &mut self,
-        value: &mut Reader<'_>,
-        member: impl FnOnce(&mut Self) -> &mut Option<u64>,
-    ) -> Result<(), Malformed> {
-        let mut invalid = 0;
-        put(value, member(self), &mut invalid)?;
-        self.invalid = self.invalid.saturating_add(invalid);
-        Ok(())
+    /// The numbers that the engine reported, and that cannot be read.
+    pub(crate) fn invalid_members(&self) -> BTreeSet<Member> {
+        let of_usage = [
+            (Member::InputTokens, self.input()),
+            (Member::CacheReadInputTokens, self.cache_read()),
+            (Member::CacheWriteInputTokens, self.cache_write()),
+            (Member::CacheWriteInputTokens, self.cache_lifetimes()),
+            (Member::OutputTokens, self.output()),
+            (Member::ReasoningOutputTokens, self.reasoning()),
+        ];
+        let unreadable =
+            of_usage.into_iter().filter(|(_, reading)| *reading == Reading::Unreadable);
+        unreadable.map(|(member, _)| member).collect()
     }
 
     /// Whether each member is a whole number in range.
     pub(crate) const fn is_valid(&self) -> bool {
         self.invalid == 0
-    }
-
-    /// Input that is not told apart is sound, unless that is told by its length.
-    pub(crate) fn hears(mut self: Box<Self>) -> Box<Self> {
-        if self.modalities.input == ByModality::default() && self.units.is_empty() {
-            self.modalities.input.audio = self.input;
-        }
-        self
-    }
-
-    /// Output that is not told apart is sound.
-    pub(crate) fn speaks(mut self: Box<Self>) -> Box<Self> {
-        if self.modalities.output == ByModality::default() {
-            self.modalities.output.audio = self.output;
-        }
-        self
-    }
-
-    /// Output that is not told apart is pictures.
-    pub(crate) fn paints(mut self: Box<Self>) -> Box<Self> {
-        if self.modalities.output == ByModality::default() {
-            self.modalities.output.image = self.output;
-        }
-        self
     }
 
     /// Whether it has no number and no value that ought to be one.
@@ -379,56 +220,75 @@ impl Report {
 
     /// Whether it has no number, such as `{}`.
     pub(crate) fn is_silent(&self) -> bool {
-        self.input.is_none()
-            && self.output.is_none()
-            && self.total.is_none()
-            && self.read_outside.is_none()
-            && self.write_outside.is_none()
+        self.readings.all().all(|reading| reading.number().is_none())
             && self.units.is_empty()
             && self.iterations.is_empty()
     }
 
-    /// Puts `self` over an earlier report, member by member.
-    pub(crate) fn over(self, earlier: Self) -> Self {
-        let mut invalid_members = self.invalid_members.clone();
-        let is_still_lacking = |member: &Member| self.is_unknown(*member);
-        invalid_members.extend(earlier.invalid_members.iter().copied().filter(is_still_lacking));
-        Self {
-            is_partial: self.is_partial,
-            includes_cache: self.includes_cache || earlier.includes_cache,
-            is_billed: self.is_billed || earlier.is_billed,
-            part: self.part,
-            service_tier: None,
-            input: self.input.or(earlier.input),
-            output: self.output.or(earlier.output),
-            total: self.total.or(earlier.total),
-            read_outside: self.read_outside.or(earlier.read_outside),
-            write_outside: self.write_outside.or(earlier.write_outside),
-            write_outside_5m: self.write_outside_5m.or(earlier.write_outside_5m),
-            write_outside_1h: self.write_outside_1h.or(earlier.write_outside_1h),
-            read_inside: self.read_inside.or(earlier.read_inside),
-            read_inside_flat: self.read_inside_flat.or(earlier.read_inside_flat),
-            write_inside: self.write_inside.or(earlier.write_inside),
-            write_inside_12h: self.write_inside_12h.or(earlier.write_inside_12h),
-            reasoning: self.reasoning.or(earlier.reasoning),
-            reasoning_flat: self.reasoning_flat.or(earlier.reasoning_flat),
-            citations: self.citations.or(earlier.citations),
-            modalities: if self.modalities == Modalities::default() {
-                earlier.modalities
-            } else {
-                self.modalities
-            },
-            units: if self.units.is_empty() { earlier.units } else { self.units },
-            conditions: earlier.conditions.into_iter().chain(self.conditions).collect(),
-            cost: self.cost.or(earlier.cost),
-            iterations: if self.iterations.is_empty() {
-                earlier.iterations
-            } else {
-                self.iterations
-            },
-            invalid: self.invalid.saturating_add(earlier.invalid),
-            invalid_members,
+    /// Whether it says that something was used, or something that cannot be read: zeros may mean
+    /// that nobody has counted.
+    pub(crate) fn has_tokens(&self) -> bool {
+        !self.is_zero() || !self.is_valid()
+    }
+
+    /// Whether it has no number above zero. Engines send zeros before they know the numbers.
+    pub(crate) fn is_zero(&self) -> bool {
+        !self.readings.all().any(Reading::is_positive)
+            && self.units.values().all(Decimal::is_zero)
+            && self.iterations.is_empty()
+            && self.cost.is_none()
+    }
+
+    /// The same without the output that was told before any was generated.
+    pub(crate) fn without_output(mut self: Box<Self>) -> Box<Self> {
+        for tokens in [Tokens::Output, Tokens::Total] {
+            *self.readings.get_mut(tokens) = Reading::Absent;
         }
+        self
+    }
+
+    /// Takes it for the usage of what generates no output. Older engines give the total alone.
+    pub(crate) fn of_input_only(mut self: Box<Self>) -> Box<Self> {
+        if self.readings.get(Tokens::Output) == Reading::Unreadable {
+            *self.readings.get_mut(Tokens::Output) = Reading::Absent;
+        }
+        if !self.input().is_positive() && self.input() != Reading::Unreadable {
+            self.readings.take(Tokens::Input, self.readings.get(Tokens::Total));
+        }
+        if self.input().number().is_some() {
+            self.readings.take(Tokens::Output, Reading::Number(0));
+        }
+        self
+    }
+
+    /// Replaces the output by the sum of all choices.
+    pub(crate) fn set_output(&mut self, output: u64) {
+        *self.readings.get_mut(Tokens::Output) = Reading::Number(output);
+        *self.readings.get_mut(Tokens::Total) = Reading::Absent;
+    }
+
+    /// Input that is not told apart is sound, unless that is told by its length.
+    pub(crate) fn hears(mut self: Box<Self>) -> Box<Self> {
+        if self.modalities.input == ByModality::default() && self.units.is_empty() {
+            self.modalities.input.audio = self.input().number();
+        }
+        self
+    }
+
+    /// Output that is not told apart is sound.
+    pub(crate) fn speaks(mut self: Box<Self>) -> Box<Self> {
+        if self.modalities.output == ByModality::default() {
+            self.modalities.output.audio = self.output().number();
+        }
+        self
+    }
+
+    /// Output that is not told apart is pictures.
+    pub(crate) fn paints(mut self: Box<Self>) -> Box<Self> {
+        if self.modalities.output == ByModality::default() {
+            self.modalities.output.image = self.output().number();
+        }
+        self
     }
 }
 

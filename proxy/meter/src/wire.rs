@@ -1,5 +1,6 @@
 //! Wire formats: the shape of the requests and answers of a route. Each format has one file.
 
+mod arguments;
 mod chat_completions;
 mod choices;
 mod cohere_chat;
@@ -23,9 +24,6 @@ mod vertex_generate;
 mod videos;
 
 use crate::facts::Format;
-
-/// How much longer an event may be where one may hold a whole image, and behind it the usage.
-const IMAGE_LINES: usize = 16;
 
 macro_rules! wires {
     ($($(#[$words:meta])* $wire:ident: $format:expr,)+) => {
@@ -97,14 +95,6 @@ wires! {
 }
 
 impl Wire {
-    /// Longest event of a stream that is read, in bytes, where a line of text may have so many.
-    pub(crate) const fn event_bytes_max(self, line_bytes_max: usize) -> usize {
-        match self {
-            Self::Images | Self::GenerateContent => line_bytes_max.saturating_mul(IMAGE_LINES),
-            _ => line_bytes_max,
-        }
-    }
-
     /// Whether requests usually name a model. On the other wire formats engines serve the model
     /// that they have loaded, and providers have a default.
     #[must_use]

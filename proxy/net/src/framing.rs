@@ -40,7 +40,7 @@ pub struct Framing {
     kind: Direction,
     head_bytes_max: usize,
     fields_max: usize,
-    place: State,
+    state: State,
     line: Line,
     head: Head,
     request: RequestHead,
@@ -117,13 +117,13 @@ impl Framing {
     }
 
     fn new(kind: Direction, head_bytes_max: usize, fields_max: usize) -> Self {
-        let (place, line, head, request, first_line) = Default::default();
-        Self { kind, head_bytes_max, fields_max, place, line, head, request, first_line }
+        let (state, line, head, request, first_line) = Default::default();
+        Self { kind, head_bytes_max, fields_max, state, line, head, request, first_line }
     }
 
     /// The beginning of the first line of the current message, as far as it is kept.
     pub fn first_line(&self) -> &[u8] {
-        match self.place {
+        match self.state {
             State::FirstLine => self.line.kept(),
             _ => self.first_line.kept(),
         }
@@ -131,7 +131,7 @@ impl Framing {
 
     /// Whether what is being read belongs to a body, trailers included, and not to a head.
     pub const fn is_in_body(&self) -> bool {
-        !matches!(self.place, State::Between | State::FirstLine | State::Fields)
+        !matches!(self.state, State::Between | State::FirstLine | State::Fields)
     }
 
     /// Notes that a request was sent. Its answer begins with the next byte.
@@ -142,7 +142,7 @@ impl Framing {
 
     fn begin(&mut self) {
         let new = Self::new(self.kind, self.head_bytes_max, self.fields_max);
-        *self = Self { place: State::FirstLine, ..new };
+        *self = Self { state: State::FirstLine, ..new };
     }
 
     /// Reads the next bytes, which may be cut anywhere.
@@ -151,17 +151,17 @@ impl Framing {
     pub fn read(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            if self.place == State::Between && self.kind == Direction::Requests {
+            if self.state == State::Between && self.kind == Direction::Requests {
                 self.begin();
             }
-            let taken = match self.place {
+            let taken = match self.state {
                 State::Between | State::UntilClose => return Ok(()),
                 State::Data(left) => Ok(self.skip(left, rest.len())),
                 State::ChunkSize { digits, size } => self.read_size(digits, size, rest),
                 State::FirstLine | State::Fields => self.read_head(rest),
                 // Nearly all lines in a body are so, and there are two a chunk.
-                place if self.line.is_new() && rest.starts_with(b"\r\n") => {
-                    self.place = place.after_line();
+                state if self.line.is_new() && rest.starts_with(b"\r\n") => {
+                    self.state = state.after_line();
                     Ok(2)
                 }
                 _ => self.read_line(rest),
@@ -175,7 +175,7 @@ impl Framing {
 
     fn skip(&mut self, left: u64, there: usize) -> usize {
         let taken = usize::try_from(left).map_or(there, |left| left.min(there));
-        self.place = match left - taken as u64 {
+        self.state = match left - taken as u64 {
             0 if self.head.chunked => State::ChunkEnd,
             0 => State::Between,
             left => State::Data(left),
@@ -194,15 +194,15 @@ impl Framing {
             let digit = char::from(byte).to_digit(16).filter(|_| digits < CHUNK_SIZE_DIGITS_MAX);
             let Some(digit) = digit else {
                 match byte {
-                    b'\r' | b'\n' | b';' if digits > 0 => self.place = State::ChunkStart(size),
+                    b'\r' | b'\n' | b';' if digits > 0 => self.state = State::ChunkStart(size),
                     _ if digits == before => return Err(FramingFault::ChunkSize),
-                    _ => self.place = State::ChunkSize { digits, size },
+                    _ => self.state = State::ChunkSize { digits, size },
                 }
                 return Ok(digits - before);
             };
             (digits, size) = (digits + 1, size << 4 | u64::from(digit));
         }
-        self.place = State::ChunkSize { digits, size };
+        self.state = State::ChunkSize { digits, size };
         Ok(rest.len())
     }
 
@@ -221,7 +221,7 @@ impl Framing {
     fn read_line(&mut self, rest: &[u8]) -> Result<usize, FramingFault> {
         match (self.line.ending, rest.first()) {
             (true, Some(b'\n')) => {
-                self.place = self.line_ended()?;
+                self.state = self.line_ended()?;
                 (self.line.len, self.line.ending) = (0, false);
                 return Ok(1);
             }
@@ -229,18 +229,18 @@ impl Framing {
             (false, _) => {}
         }
         let end = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
-        if self.place == State::ChunkEnd && end > 0 {
+        if self.state == State::ChunkEnd && end > 0 {
             return Err(FramingFault::ChunkEnd);
         }
         let piece = rest.get(..end).unwrap_or_default();
         self.line.keep(piece);
         self.line.ending = rest.get(end) == Some(&b'\r');
         if self.kind == Direction::Requests
-            && matches!(self.place, State::FirstLine | State::Fields)
+            && matches!(self.state, State::FirstLine | State::Fields)
         {
             self.request.read(piece, self.fields_max)?;
             // Empty lines before a request mean nothing (RFC 9112 §2.2).
-            if self.line.ending && (self.place == State::Fields || self.line.len > 0) {
+            if self.line.ending && (self.state == State::Fields || self.line.len > 0) {
                 let old = self.request.line_ended()?;
                 self.head.http10 = old.unwrap_or(self.head.http10);
             }
@@ -250,7 +250,7 @@ impl Framing {
 
     fn line_ended(&mut self) -> Result<State, FramingFault> {
         let line = self.line.kept();
-        match self.place {
+        match self.state {
             State::FirstLine if self.kind == Direction::Requests && line.is_empty() => {
                 Ok(State::FirstLine)
             }
@@ -268,7 +268,7 @@ impl Framing {
                 Ok(State::Fields)
             }
             State::Trailers if !line.is_empty() => Ok(State::Trailers),
-            place => Ok(place.after_line()),
+            state => Ok(state.after_line()),
         }
     }
 
@@ -300,7 +300,7 @@ impl State {
             Self::ChunkStart(size) => Self::Data(size),
             Self::ChunkEnd => CHUNK,
             Self::Trailers => Self::Between,
-            place => place,
+            state => state,
         }
     }
 }

@@ -83,7 +83,7 @@ pub struct Caller {
 /// A server and its connections.
 pub struct Server {
     bounds: Bounds,
-    room: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
     /// Connections of each address.
     peers: Arc<ConcurrencyLimit<IpAddr>>,
     draining: watch::Sender<bool>,
@@ -92,8 +92,8 @@ pub struct Server {
 impl Server {
     /// A server without connections.
     pub fn new(bounds: Bounds) -> Self {
-        let room = Arc::new(Semaphore::new(bounds.connections_max.into()));
-        Self { bounds, room, peers: Arc::default(), draining: watch::Sender::new(false) }
+        let connections = Arc::new(Semaphore::new(bounds.connections_max.into()));
+        Self { bounds, connections, peers: Arc::default(), draining: watch::Sender::new(false) }
     }
 
     /// Accepts connections until this future is dropped. It asks for the limits of heads at each
@@ -111,7 +111,9 @@ impl Server {
     {
         loop {
             // Never closed.
-            let Ok(place) = self.room.clone().acquire_owned().await else { return };
+            let Ok(connection_permit) = self.connections.clone().acquire_owned().await else {
+                return;
+            };
             let Ok((socket, peer)) = listener.accept().await else {
                 sleep(ACCEPT_PAUSE).await;
                 continue;
@@ -119,15 +121,15 @@ impl Server {
             // An address of IPv4 is the same on a socket that takes both.
             let address = peer.ip().to_canonical();
             let most = self.bounds.connections_per_peer_max.unwrap_or(usize::MAX);
-            let Some(among) = self.peers.admit(&address, most) else { continue };
+            let Some(peer_permit) = self.peers.admit(&address, most) else { continue };
             let (tls, answer) = (tls.clone(), answer.clone());
             let draining = self.draining.subscribe();
             let term = Term { bounds: self.bounds, heads: heads(), draining };
             tokio::spawn(async move {
                 connection(socket, tls, answer, term).await;
                 // In this order: who comes next finds both.
-                drop(among);
-                drop(place);
+                drop(peer_permit);
+                drop(connection_permit);
             });
         }
     }
@@ -135,7 +137,7 @@ impl Server {
     /// Lets the open connections end. It stops waiting after a time limit.
     pub async fn drain(&self) {
         self.draining.send_replace(true);
-        let all = self.room.acquire_many(self.bounds.connections_max.into());
+        let all = self.connections.acquire_many(self.bounds.connections_max.into());
         let _ = timeout(DRAIN_TIMEOUT, all).await;
     }
 }
@@ -219,8 +221,8 @@ where
 }
 
 /// An answer to a head that is too large; nothing more is read of who sent it.
-fn refused<B: Reply>((status, told): (StatusCode, &'static str)) -> Response<B> {
-    let mut answer = Response::new(B::from(told));
+fn refused<B: Reply>((status, text): (StatusCode, &'static str)) -> Response<B> {
+    let mut answer = Response::new(B::from(text));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

@@ -26,7 +26,7 @@ pub use self::contents::{Files, TlsFault};
 const LOOK_PERIOD: Duration = Duration::from_millis(500);
 /// Looks in a row that find a fault before it is told: a file may be missing, or not fit the other,
 /// for the moment in which it is replaced.
-const LOOKS_BEFORE_TOLD: u32 = 2;
+const LOOKS_BEFORE_REPORT: u32 = 2;
 
 /// The current certificate and key: the newest ones that the files had complete.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ impl Tls {
         let contents = files.read()?;
         let config = contents.config(&files, protocols)?;
         let (newest, config) = watch::channel(Arc::new(config));
-        let seen = Seen { in_force: contents, protocols, faults: 0, told: None };
+        let seen = Seen { in_force: contents, protocols, faults: 0, reported: None };
         Ok((Self { config }, Watch { files, seen, newest }))
     }
 
@@ -107,7 +107,7 @@ struct Seen {
     /// Looks in a row that found one.
     faults: u32,
     /// The fault that was told since all was well.
-    told: Option<String>,
+    reported: Option<String>,
 }
 
 enum Look {
@@ -129,7 +129,7 @@ impl Seen {
         };
         match config {
             Ok(new) => {
-                (self.faults, self.told) = (0, None);
+                (self.faults, self.reported) = (0, None);
                 new.map_or(Look::Nothing, Look::New)
             }
             Err(fault) => self.fault(fault),
@@ -139,10 +139,10 @@ impl Seen {
     fn fault(&mut self, fault: TlsFault) -> Look {
         self.faults = self.faults.saturating_add(1);
         let text = fault.to_string();
-        if self.faults < LOOKS_BEFORE_TOLD || self.told.as_ref() == Some(&text) {
+        if self.faults < LOOKS_BEFORE_REPORT || self.reported.as_ref() == Some(&text) {
             return Look::Nothing;
         }
-        self.told = Some(text);
+        self.reported = Some(text);
         Look::Fault(fault)
     }
 }

@@ -146,9 +146,9 @@ impl<W: Write> Copy<'_, W> {
 impl<W: Write> To<'_, W> {
     /// A new or empty folder.
     fn folder(path: &Path) -> anyhow::Result<Self> {
-        let told = || format!("cannot write to {}", path.display());
-        fs::create_dir_all(path).with_context(told)?;
-        let mut entries = fs::read_dir(path).with_context(told)?;
+        let context = || format!("cannot write to {}", path.display());
+        fs::create_dir_all(path).with_context(context)?;
+        let mut entries = fs::read_dir(path).with_context(context)?;
         ensure!(entries.next().is_none(), "{} is not empty; name another folder", path.display());
         Ok(Self::Folder(path.to_owned()))
     }

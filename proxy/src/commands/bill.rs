@@ -108,11 +108,11 @@ pub(crate) fn run(
     let zone = args.period.zone.zone(config);
     let (by, period) = (args.by.clone(), args.period.period(&zone, now)?);
     let job = BillJob { form, by, period, zone, tenant, now, terms };
-    let mut asked = ledger.open(feeds)?;
-    let text = if form == Form::Table && asked.store.is_empty()? {
-        ledger.empty(&asked)
+    let mut named = ledger.open(feeds)?;
+    let text = if form == Form::Table && named.store.is_empty()? {
+        ledger.empty(&named)
     } else {
-        job.write::<Failure>(&mut asked.store, &asked.name, width(args))?
+        job.write::<Failure>(&mut named.store, &named.name, width(args))?
     };
     match &args.output {
         Some(path) => export::file(path, &text),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
-use taximeter_config::{Config, UnknownCaller};
+use taximeter_config::{Config, UnknownCaller, Upstream};
 use taximeter_pricing::PriceBook;
 
 use super::load;
@@ -64,7 +64,7 @@ fn whole(config: Config) -> Result<(Config, PriceBook), load::LoadError> {
 
 /// A summary of the configuration in one line.
 fn summary(config: &Config) -> String {
-    let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+    let upstreams: Vec<_> = config.upstreams.iter().map(shown).collect();
     let tenants: BTreeSet<&str> =
         config.tenants.keys.iter().map(|key| key.tenant.as_str()).collect();
     let others = match &config.tenants.unknown {
@@ -73,14 +73,19 @@ fn summary(config: &Config) -> String {
     };
     format!(
         "{} ({}), {} of {}, {others}; clients connect to {}, the admin address is {}, data is in {}",
-        counted(names.len(), "upstream"),
-        names.join(", "),
+        counted(upstreams.len(), "upstream"),
+        upstreams.join(", "),
         counted(config.tenants.keys.len(), "key"),
         counted(tenants.len(), "tenant"),
         config.listen,
         config.admin,
         config.data_dir.display(),
     )
+}
+
+/// The name of an upstream, and the dialect that its key or the host of its URL names.
+fn shown(upstream: &Upstream) -> String {
+    format!("{}: {}", upstream.name, upstream.dialect.as_str())
 }
 
 fn counted(n: usize, what: &str) -> String {
@@ -115,7 +120,7 @@ mod tests {
         let (code, out, err) = check("upstreams: [{name: local, url: 'http://127.0.0.1:8000'}]");
         assert_eq!((code, err.as_str()), (exit(0), ""));
         assert!(out.ends_with(
-            "valid; 1 upstream (local), 0 keys of 0 tenants, other callers are tenant default; \
+            "valid; 1 upstream (local: auto), 0 keys of 0 tenants, other callers are tenant default; \
              clients connect to 127.0.0.1:8080, the admin address is 127.0.0.1:9464, data is in \
              ./taximeter-data\n"
         ));

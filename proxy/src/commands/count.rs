@@ -18,7 +18,7 @@ use taximeter_tokenizer::Count;
 
 use super::failure::Failure;
 use super::model_files;
-use against::{Answer, Asked};
+use against::{Answer, Input};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -160,19 +160,19 @@ impl<'a> Given<'a> {
             Form::Own(Some(template)) => template.render(chat, now).ok().map(|it| it.text),
             _ => None,
         };
-        let asked = match self.wire {
+        let input = match self.wire {
             Some(wire @ (Wire::ChatCompletions | Wire::ChatBatch)) => {
                 let chats = prompt_chats(wire, &self.head).unwrap_or_default().into_iter();
-                Asked::Chats(chats.map(|chat| (rendered(&chat), chat)).collect())
+                Input::Chats(chats.map(|chat| (rendered(&chat), chat)).collect())
             }
-            Some(wire) => Asked::Request(wire, &self.head),
-            None => Asked::Text(&text),
+            Some(wire) => Input::Request(wire, &self.head),
+            None => Input::Text(&text),
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("cannot start a runtime")?;
-        Ok(runtime.block_on(against::tokens(url, &asked)).map_err(Failure::from)?)
+        Ok(runtime.block_on(against::tokens(url, &input)).map_err(Failure::from)?)
     }
 }
 

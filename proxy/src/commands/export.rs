@@ -61,9 +61,9 @@ pub(super) fn run(
     let Some(output) = output else {
         return to_output(store, job, out);
     };
-    let (place, file) = place(output)?;
+    let (destination, file) = destination(output)?;
     let mut progress = Progress::new("rows exported");
-    let outcome = export(store, job, &place, file.as_deref(), &mut || progress.advance());
+    let outcome = export(store, job, &destination, file.as_deref(), &mut || progress.advance());
     progress.end();
     outcome?;
     Ok(())
@@ -71,12 +71,12 @@ pub(super) fn run(
 
 /// Replaces a file in one step. Readers see the old file or the new one.
 pub(super) fn file(path: &Path, text: &str) -> Result<(), Failure> {
-    let (place, name) = local(path);
+    let (destination, name) = local(path);
     let fault = |fault: DestinationFault| Failure::Export(fault.into());
-    let mut draft = place.draft().map_err(fault)?;
+    let mut draft = destination.draft().map_err(fault)?;
     let source = |source| Failure::File { path: path.to_owned(), source };
     draft.write_all(text.as_bytes()).map_err(source)?;
-    place.publish(draft, &name).map_err(fault)?;
+    destination.publish(draft, &name).map_err(fault)?;
     Ok(())
 }
 
@@ -93,7 +93,7 @@ fn to_output(store: &mut Store, job: &Job, out: &mut (dyn Write + Send)) -> Resu
 }
 
 /// The place of the files, and the name of the file if the argument has one.
-fn place(output: &Path) -> Result<(Destination, Option<String>), Failure> {
+fn destination(output: &Path) -> Result<(Destination, Option<String>), Failure> {
     let url = output.to_str().filter(|text| text.contains("://"));
     if let Some(url) = url {
         let fault = |fault| Failure::Export(DestinationFault::Objects(fault).into());
@@ -102,8 +102,8 @@ fn place(output: &Path) -> Result<(Destination, Option<String>), Failure> {
     if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Ok((Destination::Folder(output.to_owned()), None));
     }
-    let (place, name) = local(output);
-    Ok((place, Some(name)))
+    let (destination, name) = local(output);
+    Ok((destination, Some(name)))
 }
 
 /// The folder of a file, and its name.

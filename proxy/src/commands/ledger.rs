@@ -59,7 +59,7 @@ enum Asks {
 
 /// An open store, and its name for people.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct NamedStore {
     pub(super) store: Store,
     pub(super) name: String,
 }
@@ -123,13 +123,16 @@ impl Ledger {
     ///
     /// Errors: as [`Failure`] says. `Elsewhere` if the arguments name no store and the gateway of the
     /// directory feeds a database: the directory may lack many requests then.
-    pub(super) fn open(&self, feeds: &mut [Feed<'_>]) -> Result<Asked, Failure> {
+    pub(super) fn open(&self, feeds: &mut [Feed<'_>]) -> Result<NamedStore, Failure> {
         if let Asks::Database(url) = &self.asks {
-            return Ok(Asked { store: Store::connect(url, NO_GATEWAY)?, name: url.to_string() });
+            return Ok(NamedStore {
+                store: Store::connect(url, NO_GATEWAY)?,
+                name: url.to_string(),
+            });
         }
         self.check_own()?;
         let name = Location::DataDir(self.data_dir.clone()).to_string();
-        Ok(Asked { store: open(&self.data_dir, feeds)?, name })
+        Ok(NamedStore { store: open(&self.data_dir, feeds)?, name })
     }
 
     /// Opens the store under the name of the directory's gateway.
@@ -141,9 +144,9 @@ impl Ledger {
             self.check_own()?;
             return Ok(Store::open(dir)?);
         };
-        let place = dir.canonicalize().map_err(|_| StoreError::NoDataDir(dir.clone()))?;
+        let canonical = dir.canonicalize().map_err(|_| StoreError::NoDataDir(dir.clone()))?;
         let gateway = self.fed()?.map(|fed| fed.gateway);
-        let gateway = gateway.unwrap_or_else(|| place.display().to_string());
+        let gateway = gateway.unwrap_or_else(|| canonical.display().to_string());
         Ok(Store::connect(url, &gateway)?)
     }
 
@@ -196,9 +199,9 @@ impl Ledger {
     }
 
     /// The message for a ledger without requests.
-    pub(super) fn empty(&self, asked: &Asked) -> String {
-        if asked.store.is_shared() {
-            return format!("{} is empty. No gateway has stored a request there.\n", asked.name);
+    pub(super) fn empty(&self, named: &NamedStore) -> String {
+        if named.store.is_shared() {
+            return format!("{} is empty. No gateway has stored a request there.\n", named.name);
         }
         format!(
             "The ledger in {} is empty. No request has ended yet.\n\

@@ -211,15 +211,15 @@ pub(crate) fn tokenizers(config: &Config) -> Result<(Tokenizers, Vec<ModelFiles>
         threads.into_iter().map(|thread| thread.join()).collect()
     });
     let mut entries = Vec::new();
-    let mut told = Vec::new();
+    let mut files = Vec::new();
     for (file, read) in config.tokenizers.iter().zip(read) {
         let found = read.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let mut counting = Counting::of_files(found.tokenizer.clone(), found.template.clone());
         counting.choice.exact = !file.estimated;
         entries.push(Entry { models: file.models.clone(), counting });
-        told.push(found);
+        files.push(found);
     }
-    Ok((Tokenizers::new(entries), told))
+    Ok((Tokenizers::new(entries), files))
 }
 
 fn read(path: &Path) -> io::Result<String> {

@@ -66,7 +66,7 @@ enum PricesCommand {
         file: PathBuf,
         /// Output format
         #[arg(long, value_enum, default_value_t)]
-        format: diff::Format,
+        format: diff::DiffFormat,
     },
 }
 

@@ -79,9 +79,9 @@ pub(crate) fn run(
     out: &mut dyn Write,
     notes: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let mut asked = ledger.open(feeds)?;
-    if asked.store.is_empty()? {
-        notes.write_all(ledger.empty(&asked).as_bytes())?;
+    let mut named = ledger.open(feeds)?;
+    if named.store.is_empty()? {
+        notes.write_all(ledger.empty(&named).as_bytes())?;
     }
     let mut pause = if args.follow { Some(Pause::new().map_err(Failure::Wait)?) } else { None };
     let mut retry = RETRY_MIN;
@@ -104,8 +104,8 @@ pub(crate) fn run(
         while pause.wait(retry) {
             retry = RETRY_MAX.min(retry * 2);
             match ledger.open(&mut []) {
-                Ok(asked) => {
-                    *store = asked.store;
+                Ok(named) => {
+                    *store = named.store;
                     return Ok(true);
                 }
                 Err(fault) if is_passing(&fault) => {}
@@ -114,7 +114,7 @@ pub(crate) fn run(
         }
         Ok(false)
     };
-    unless_reader_left(show(args, &mut asked.store, out, again))
+    unless_reader_left(show(args, &mut named.store, out, again))
 }
 
 /// Whether a later attempt may succeed.

@@ -80,7 +80,7 @@ pub(crate) struct RerateArgs {
 
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: RerateFormat,
 
     /// Name of a gateway whose data directory is lost, after a run that ended early
     #[arg(long, value_name = "GATEWAY", conflicts_with = "dry_run")]
@@ -91,7 +91,7 @@ pub(crate) struct RerateArgs {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum RerateFormat {
     /// For people
     #[default]
     Table,
@@ -121,7 +121,7 @@ pub(crate) fn run(
     match rerate(args, now, out) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(fault) if matches!(fault.downcast_ref(), Some(JournalError::InUse { .. })) => {
-            exit::complain(&format!("taximeter: {}", exit::told(&fault)));
+            exit::complain(&format!("taximeter: {}", exit::text(&fault)));
             Ok(Exit::InUse.into())
         }
         Err(fault) => Err(fault),
@@ -139,8 +139,8 @@ fn rerate(args: &RerateArgs, now: Timestamp, out: &mut dyn Write) -> anyhow::Res
     let (zone, dry_run) = (&agreed.zone, args.dry_run);
     let run = Run { period, zone, dry_run, reason: args.reason.as_deref() };
     match args.format {
-        Format::Table => show::table(run, &outcome, out),
-        Format::Json => show::json(run, &outcome, out),
+        RerateFormat::Table => show::table(run, &outcome, out),
+        RerateFormat::Json => show::json(run, &outcome, out),
     }
 }
 

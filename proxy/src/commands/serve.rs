@@ -94,7 +94,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new(&runtime)?;
     let (args, log_format) = (args.clone(), args.log_format);
     let begin = move |runtime| begin(runtime, &args);
-    let Some(begun) = signals.unless_told(runtime, begin)? else {
+    let Some(begun) = signals.unless_stopped(runtime, begin)? else {
         let log = Log::new(log_format).context("cannot start the log")?;
         log.tell(LogEvent::StartGivenUp, []);
         log.flush();
@@ -150,7 +150,7 @@ fn begin(runtime: Runtime, args: &ServeArgs) -> anyhow::Result<Result<Begun, Exi
     match start_on(runtime, config, log) {
         Ok(running) => Ok(Ok(Begun { running, source, files, seen })),
         Err(fault) if matches!(fault.downcast_ref(), Some(JournalError::InUse { .. })) => {
-            exit::complain(&exit::told(&fault));
+            exit::complain(&exit::text(&fault));
             Ok(Err(Exit::InUse))
         }
         Err(fault) => match fault.downcast_ref() {
@@ -212,10 +212,10 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     let tariffs = load::tariffs(&config)?;
     let (tokenizers, loaded) = load::tokenizers(&config)?;
     let (tls, admin_tls) = (load::tls(&config)?, load::admin_tls(&config)?);
-    let (emission, ignored) = config.emission(&|name| std::env::var(name).ok());
-    let telemetry = Arc::new(Telemetry::new(log, &config, &emission, &id, clock::wall()));
+    let (otel, ignored) = config.otel(&|name| std::env::var(name).ok());
+    let telemetry = Arc::new(Telemetry::new(log, &config, &otel, &id, clock::wall()));
     let panicked = telemetry.clone();
-    panics::told_to(move |place| panicked.emit(&Panicked { place }));
+    panics::on_panic(move |place| panicked.emit(&Panicked { place }));
     tell::ignored(&telemetry, &ignored);
     tell::tokenizers(&telemetry, &loaded);
     tell::prices(&telemetry, &tariffs.book);
@@ -245,7 +245,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     let (replace, current) = Current::new(gateway.clone());
     let watched = |(tls, watch): (Tls, Watch)| {
         let process = gateway.process().clone();
-        let tell = move |told: &Reload<'_>| process.telemetry.emit(&CertificateReloaded(told));
+        let tell = move |reload: &Reload<'_>| process.telemetry.emit(&CertificateReloaded(reload));
         gateway.background.spawn(watch.run(tell));
         tls
     };
@@ -255,10 +255,10 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
         move || current.get().config.limits.memory_bytes_max
     };
     gateway.background.spawn(memory::watch(gateway.memory.clone(), configured));
-    keeping::watch_room(&gateway);
+    keeping::watch_disk_budget(&gateway);
     let feeder = keeping::feeder(&gateway)?;
     let delivery = senders::delivery(&gateway)?;
-    let otlp = senders::otlp(&gateway, &emission)?;
+    let otlp = senders::otlp(&gateway, &otel)?;
     // The listener is open before `/readyz` says that the gateway is ready.
     let listener = TcpListener::bind(gateway.config.listen)
         .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
@@ -436,7 +436,7 @@ impl Running {
     async fn settled(&self) {
         let mut period = tokio::time::interval(Duration::from_millis(10));
         let gateway = self.current.get();
-        while gateway.telemetry.metrics.has_open_fares() {
+        while gateway.telemetry.metrics.has_unsettled_requests() {
             period.tick().await;
         }
     }

@@ -99,8 +99,8 @@ pub(crate) fn run(args: &WebhookArgs) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let stop = Stop::new().context("cannot listen for signals")?;
         let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
-        let told = log.clone();
-        tokio::spawn(watch.run(move |reload| CertificateReloaded(reload).line(&told)));
+        let reload_log = log.clone();
+        tokio::spawn(watch.run(move |reload| CertificateReloaded(reload).line(&reload_log)));
         log.tell(
             LogEvent::Listening,
             [("listen", address.to_string().into()), ("version", env!("CARGO_PKG_VERSION").into())],

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
-use taximeter_billing::{BillRow, Hour, HourKey, Period};
+use taximeter_billing::{BilledRequest, Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Record, RequestId};
 use uuid::Uuid;
 
@@ -141,7 +141,7 @@ impl Store {
     pub fn runs(
         &mut self,
         period: Period,
-        mut visit: impl FnMut(&BillRow<'_>, Timestamp),
+        mut visit: impl FnMut(&BilledRequest<'_>, Timestamp),
     ) -> Result<(), StoreError> {
         self.database.posts(period, None, &mut |post| {
             visit(&post.row(), post.ended_at());
@@ -158,7 +158,7 @@ impl Store {
         &mut self,
         period: Period,
         tenant: Option<&str>,
-        mut visit: impl FnMut(&BillRow<'_>, &Correction) -> Result<(), E>,
+        mut visit: impl FnMut(&BilledRequest<'_>, &Correction) -> Result<(), E>,
     ) -> Result<(), E> {
         heard(|outcome| {
             self.database.corrections(period, tenant, &mut |post, correction| {
@@ -213,7 +213,7 @@ impl Store {
         let mut start = match limit {
             None => all,
             Some(0) => return Ok(()),
-            Some(count) => self.database.place_of_last(filter, newest, count)?.unwrap_or(all),
+            Some(count) => self.database.key_of_last(filter, newest, count)?.unwrap_or(all),
         };
         loop {
             let page = self.database.admitted(filter, newest, &start, PAGE_RECORDS_MAX)?;
@@ -261,7 +261,7 @@ impl Store {
     ) -> Result<Page, StoreError> {
         let (order, cursor) = from;
         let newest = cursor.map_or_else(|| self.newest(), |cursor| Ok(cursor.newest))?;
-        let mut place = match (order, cursor) {
+        let mut key = match (order, cursor) {
             (_, Some(Cursor { at, id, .. })) => AdmissionKey { at, id: id.0.as_bytes().to_vec() },
             (Order::OldestFirst, None) => AdmissionKey { at: filter.since(), id: Vec::new() },
             (Order::NewestFirst, None) => AdmissionKey { at: filter.before(), id: Vec::new() },
@@ -274,13 +274,11 @@ impl Store {
             let rows = match order {
                 Order::OldestFirst => {
                     if cursor.is_some() || looked_at > 0 {
-                        place = place.next();
+                        key = key.next();
                     }
-                    self.database.admitted(filter, newest, &place, count)?
+                    self.database.admitted(filter, newest, &key, count)?
                 }
-                Order::NewestFirst => {
-                    self.database.admitted_before(filter, newest, &place, count)?
-                }
+                Order::NewestFirst => self.database.admitted_before(filter, newest, &key, count)?,
             };
             let is_last = rows.len() < count as usize;
             for (at, record) in rows {
@@ -296,7 +294,7 @@ impl Store {
                     page.records.push(record);
                 }
                 looked_at += 1;
-                place = at;
+                key = at;
             }
             if is_last {
                 return Ok(Page { next: None, ..page });

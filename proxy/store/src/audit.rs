@@ -89,30 +89,30 @@ impl Store {
         let all = Filter::default();
         let mut start = AdmissionKey { at: all.since(), id: Vec::new() };
         let (from, last) = (Timestamp::MIN, Timestamp::MIN);
-        let mut standing = AuditProgress { due: Hours::default(), from, last };
+        let mut progress = AuditProgress { due: Hours::default(), from, last };
         let mut written = Written::default();
         loop {
             let limit = PAGE_RECORDS_MAX;
             let next = self.database.written(&all, newest, &start, limit, &mut written)?;
             let done = lanes.push(std::mem::take(&mut written));
             if let Some((page, again)) = done {
-                self.audit_page(page, &mut standing, visit)?;
+                self.audit_page(page, &mut progress, visit)?;
                 written = again;
             }
             let Some(next) = next else { break };
             start = next;
         }
         for (page, _) in lanes {
-            self.audit_page(page, &mut standing, visit)?;
+            self.audit_page(page, &mut progress, visit)?;
         }
-        let AuditProgress { mut due, from, .. } = standing;
+        let AuditProgress { mut due, from, .. } = progress;
         self.audit_sums((from, Timestamp::MAX), &mut due, visit)
     }
 
     fn audit_page<T>(
         &mut self,
         mut page: AuditPage<T>,
-        standing: &mut AuditProgress,
+        progress: &mut AuditProgress,
         visit: &mut impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
         visit(Audited::Posts(page.posts, page.gathered));
@@ -120,7 +120,7 @@ impl Store {
             visit(Audited::Unreadable(seq, fault));
         }
         for (key, parts) in page.due.take() {
-            let AuditProgress { due, from, last } = standing;
+            let AuditProgress { due, from, last } = progress;
             if key.hour != *last && due.len() >= SUMS_MAX {
                 self.audit_sums((*from, key.hour), due, visit)?;
                 *from = key.hour;

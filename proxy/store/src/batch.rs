@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use taximeter_billing::{BillRow, Hour, HourKey, corrected};
-use taximeter_ledger::{Correction, Fault, Framed, Kind, Position};
+use taximeter_billing::{BilledRequest, Hour, HourKey, corrected};
+use taximeter_ledger::{Correction, Fault, FramedEntry, Kind, Position};
 
 use super::post::Post;
 
@@ -45,7 +45,7 @@ impl<'a> Batch<'a> {
     /// moves the end.
     ///
     /// Errors: `Unreadable`; the batch is as before.
-    pub(super) fn push(&mut self, journal: &'a str, framed: &'a Framed) -> Result<(), Fault> {
+    pub(super) fn push(&mut self, journal: &'a str, framed: &'a FramedEntry) -> Result<(), Fault> {
         match framed.kind {
             Kind::Post => {
                 let record = str::from_utf8(&framed.payload).map_err(|e| framed.unreadable(&e))?;
@@ -64,7 +64,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Goes on behind an entry of `journal` that leaves nothing in the store.
-    pub(super) const fn pass(&mut self, journal: &'a str, framed: &Framed) {
+    pub(super) const fn pass(&mut self, journal: &'a str, framed: &FramedEntry) {
         self.end = Some((journal, framed.position()));
     }
 }
@@ -85,7 +85,7 @@ impl Hours {
     }
 
     /// Adds a request, as bills see it.
-    pub(super) fn add_row(&mut self, row: &BillRow<'_>) {
+    pub(super) fn add_row(&mut self, row: &BilledRequest<'_>) {
         self.add(HourKey::of(row), Hour::of(row));
     }
 

@@ -118,7 +118,7 @@ pub(super) trait Database: fmt::Debug + Send {
     ) -> Result<Vec<(AdmissionKey, Record)>, StoreError>;
 
     /// Where the last `count` of what `admitted` shows begin; `None` when there are fewer.
-    fn place_of_last(
+    fn key_of_last(
         &mut self,
         filter: &Filter,
         newest: i64,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use taximeter_ledger::{Fault, Framed, Kind, Position};
+use taximeter_ledger::{Fault, FramedEntry, Kind, Position};
 
 use super::Store;
 use super::batch::Batch;
@@ -16,13 +16,13 @@ const BATCH_ENTRIES_MAX: u64 = 4096;
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
 /// The entries of a journal, in order. `None` may mean the end so far.
-pub type Entries = Box<dyn Iterator<Item = Result<Framed, ReadError>> + Send>;
+pub type Entries = Box<dyn Iterator<Item = Result<FramedEntry, ReadError>> + Send>;
 
 /// Reads a journal from this sequence number on, or from its first entry after it.
 type Read<'a> = Box<dyn FnMut(u64) -> Result<Entries, ReadError> + Send + 'a>;
 
 /// Keeps an entry of the journal of this name that the store cannot read.
-type SetAside<'a> = Box<dyn FnMut(&str, &Framed, &Fault) -> io::Result<()> + Send + 'a>;
+type SetAside<'a> = Box<dyn FnMut(&str, &FramedEntry, &Fault) -> io::Result<()> + Send + 'a>;
 
 /// A journal that feeds the store. It is read from where the last feeding ended.
 pub struct Feed<'a> {
@@ -53,7 +53,7 @@ pub struct Fed {
 /// Entries that are added together, and how reading them ended.
 struct Piece {
     /// Those that leave something in the store, and the last one.
-    framed: Vec<Framed>,
+    framed: Vec<FramedEntry>,
     entries: u64,
     end: Result<(), ReadError>,
 }
@@ -65,7 +65,8 @@ impl<'a> Feed<'a> {
         name: &'a str,
         read: impl FnMut(u64) -> Result<Entries, ReadError> + Send + 'a,
     ) -> Self {
-        let set_aside = |_: &str, _: &Framed, fault: &Fault| Err(io::Error::other(fault.clone()));
+        let set_aside =
+            |_: &str, _: &FramedEntry, fault: &Fault| Err(io::Error::other(fault.clone()));
         Self { name, read: Box::new(read), set_aside: Box::new(set_aside), open: None, stored: 0 }
     }
 
@@ -73,7 +74,7 @@ impl<'a> Feed<'a> {
     /// others go on.
     pub(crate) fn setting_aside(
         self,
-        set_aside: impl FnMut(&str, &Framed, &Fault) -> io::Result<()> + Send + 'a,
+        set_aside: impl FnMut(&str, &FramedEntry, &Fault) -> io::Result<()> + Send + 'a,
     ) -> Self {
         Self { set_aside: Box::new(set_aside), ..self }
     }

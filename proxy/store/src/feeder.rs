@@ -72,7 +72,7 @@ struct Signals {
 }
 
 impl Feeder {
-    /// Starts with a first feeding; `told` hears what each one did.
+    /// Starts with a first feeding; `on_fed` hears what each one did.
     ///
     /// A store that cannot be opened or fed is opened again after a while; the journals keep what
     /// is missing.
@@ -80,11 +80,11 @@ impl Feeder {
     pub fn start(
         open: impl FnMut() -> Result<Store, StoreError> + Send + 'static,
         feeds: impl Into<Vec<Feed<'static>>>,
-        told: impl FnMut(Result<Fed, StoreError>) + Send + 'static,
+        on_fed: impl FnMut(Result<Fed, StoreError>) + Send + 'static,
     ) -> io::Result<Self> {
         let signals = Arc::new(Signals { grown: true.into(), stop: false.into() });
         let (shared, feeds) = (signals.clone(), feeds.into());
-        let feed = move || feed_until_stopped(Box::new(open), feeds, told, &shared);
+        let feed = move || feed_until_stopped(Box::new(open), feeds, on_fed, &shared);
         let thread = Started::new("feeder", feed)?;
         Ok(Self { signals, thread })
     }
@@ -119,7 +119,7 @@ impl Bell {
 fn feed_until_stopped(
     mut open: OpenStore,
     mut feeds: Vec<Feed<'_>>,
-    mut told: impl FnMut(Result<Fed, StoreError>),
+    mut on_fed: impl FnMut(Result<Fed, StoreError>),
     signals: &Signals,
 ) {
     let mut opened = None;
@@ -138,7 +138,7 @@ fn feed_until_stopped(
                 signals.grown.store(true, Ordering::Release);
                 RETRY_INTERVAL
             };
-            told(fed);
+            on_fed(fed);
             if stop {
                 return;
             }
@@ -155,13 +155,13 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc;
 
-    use taximeter_ledger::Framed;
+    use taximeter_ledger::FramedEntry;
 
     use super::*;
     use crate::samples::{journal, record};
 
     /// A journal that can be written to.
-    fn growing(entries: &Arc<Mutex<Vec<Framed>>>) -> Feed<'static> {
+    fn growing(entries: &Arc<Mutex<Vec<FramedEntry>>>) -> Feed<'static> {
         let entries = entries.clone();
         Feed::new("journal", move |_from| {
             let (entries, mut at) = (entries.clone(), 0);
@@ -180,13 +180,13 @@ mod tests {
         let mut entries = journal([record(1), record(2), record(3), record(4)]);
         let (fourth, third) = (entries.pop().unwrap(), entries.pop().unwrap());
         let entries = Arc::new(Mutex::new(entries));
-        let (told, heard) = mpsc::channel();
+        let (sender, heard) = mpsc::channel();
         let (path, feeds) = (dir.path().to_owned(), [growing(&entries)]);
         let feeder = Feeder::start(
             move || Store::open(&path),
             feeds,
             move |fed| {
-                let _ = told.send(fed.unwrap().records);
+                let _ = sender.send(fed.unwrap().records);
             },
         )
         .unwrap();
@@ -207,13 +207,13 @@ mod tests {
         let mut entries = journal([record(1), record(2)]);
         let second = entries.pop().unwrap();
         let entries = Arc::new(Mutex::new(entries));
-        let (told, heard) = mpsc::channel();
+        let (sender, heard) = mpsc::channel();
         let (path, feeds) = (dir.path().to_owned(), [growing(&entries)]);
         let feeder = Feeder::start(
             move || Store::open(&path),
             feeds,
             move |fed| {
-                let _ = told.send(fed.map(|fed| fed.records));
+                let _ = sender.send(fed.map(|fed| fed.records));
             },
         )
         .unwrap();
@@ -231,7 +231,7 @@ mod tests {
     fn a_store_that_comes_late_gets_all_that_the_journal_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("mounted later");
-        let (opened, told) = (path.clone(), mpsc::channel());
+        let (opened, (sender, heard)) = (path.clone(), mpsc::channel());
         let feeds = [Feed::new("journal", |_| {
             Ok(Box::new(journal([record(1), record(2)]).into_iter().map(Ok)))
         })];
@@ -239,14 +239,14 @@ mod tests {
             move || Store::open(&opened),
             feeds,
             move |fed| {
-                let _ = told.0.send(fed.map(|fed| fed.records));
+                let _ = sender.send(fed.map(|fed| fed.records));
             },
         )
         .unwrap();
-        assert!(matches!(told.1.recv().unwrap(), Err(StoreError::NoDataDir(_))));
+        assert!(matches!(heard.recv().unwrap(), Err(StoreError::NoDataDir(_))));
 
         std::fs::create_dir(&path).unwrap();
         feeder.stop();
-        assert_eq!(told.1.iter().filter_map(Result::ok).sum::<u64>(), 2);
+        assert_eq!(heard.iter().filter_map(Result::ok).sum::<u64>(), 2);
     }
 }

@@ -69,13 +69,13 @@ impl Numbered {
         sums.add(&other.sums)?;
         let mut added = Vec::with_capacity(other.quantities.len());
         for (expected, (line, quantity)) in other.quantities.iter().enumerate() {
-            let place = self.place(*line, expected);
-            let sum = place.and_then(|place| self.quantities.get(place)).map(|(_, sum)| *sum);
-            added.push((place, *line, add_exactly(sum.unwrap_or_default(), *quantity)?));
+            let index = self.position(*line, expected);
+            let sum = index.and_then(|index| self.quantities.get(index)).map(|(_, sum)| *sum);
+            added.push((index, *line, add_exactly(sum.unwrap_or_default(), *quantity)?));
         }
         self.sums = sums;
-        for (place, line, sum) in added {
-            match place.and_then(|place| self.quantities.get_mut(place)) {
+        for (index, line, sum) in added {
+            match index.and_then(|index| self.quantities.get_mut(index)) {
                 Some(known) => known.1 = sum,
                 None => self.quantities.push((line, sum)),
             }
@@ -84,7 +84,7 @@ impl Numbered {
     }
 
     /// Where a line is: the hours of a combination mostly have the same ones.
-    fn place(&self, line: i64, expected: usize) -> Option<usize> {
+    fn position(&self, line: i64, expected: usize) -> Option<usize> {
         let is_line = |(known, _): &(i64, Decimal)| *known == line;
         match self.quantities.get(expected) {
             Some(known) if is_line(known) => Some(expected),

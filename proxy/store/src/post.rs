@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use taximeter_billing::BillRow;
+use taximeter_billing::BilledRequest;
 use taximeter_ledger::{Record, RecordCost, RequestId};
 use taximeter_pricing::{Flag, Source};
 
@@ -112,8 +112,8 @@ impl<'a> Post<'a> {
     }
 
     /// The request as a row of bills.
-    pub(super) fn row(&self) -> BillRow<'_> {
-        BillRow {
+    pub(super) fn row(&self) -> BilledRequest<'_> {
+        BilledRequest {
             started_at: self.started_at,
             tenant: &self.tenant,
             model: self.model(),

@@ -246,13 +246,13 @@ impl Database for Postgres {
         self.ask(|link| ask::admitted_before(link, filter, newest, end, limit))
     }
 
-    fn place_of_last(
+    fn key_of_last(
         &mut self,
         filter: &Filter,
         newest: i64,
         count: u32,
     ) -> Result<Option<AdmissionKey>, StoreError> {
-        self.ask(|link| ask::place_of_last(link, filter, newest, count))
+        self.ask(|link| ask::key_of_last(link, filter, newest, count))
     }
 
     fn arrived(

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use taximeter_ledger::{Fault, Framed};
+use taximeter_ledger::{Fault, FramedEntry};
 use tempfile::NamedTempFile;
 
 /// Their folder in the data directory.
@@ -31,10 +31,10 @@ struct RejectedEntry<'a> {
 pub(crate) fn set_aside(
     dir: &Path,
     journal: &str,
-    framed: &Framed,
+    framed: &FramedEntry,
     fault: &Fault,
 ) -> io::Result<PathBuf> {
-    let Framed { seq, chain, kind, payload, .. } = framed;
+    let FramedEntry { seq, chain, kind, payload, .. } = framed;
     let text = str::from_utf8(payload).ok();
     let hex = || payload.iter().map(|byte| format!("{byte:02x}")).collect();
     let rejected = RejectedEntry {

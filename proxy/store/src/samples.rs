@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_ledger::{
-    Draft, End, Entry, Framed, Identity, Position, Reader, Record, RecordCost, RecordLine,
-    RecordTiming, RecordUsage, RequestId, SegmentHeader, TenantId, Void, VoidReason,
+    EncodedEntry, End, Entry, FramedEntry, Identity, Position, Reader, Record, RecordCost,
+    RecordLine, RecordTiming, RecordUsage, RequestId, SegmentHeader, TenantId, Void, VoidReason,
 };
 use taximeter_pricing::Source;
 use uuid::Uuid;
@@ -84,12 +84,12 @@ pub fn record(number: u32) -> Record {
 }
 
 /// The posts of `records`, numbered from 1.
-pub fn journal(records: impl IntoIterator<Item = Record>) -> Vec<Framed> {
+pub fn journal(records: impl IntoIterator<Item = Record>) -> Vec<FramedEntry> {
     segment(1, records.into_iter().map(|record| Entry::Post(Box::new(record))))
 }
 
 /// `entries` as they stand in a segment that begins with number `first`.
-pub fn segment(first: u64, entries: impl IntoIterator<Item = Entry>) -> Vec<Framed> {
+pub fn segment(first: u64, entries: impl IntoIterator<Item = Entry>) -> Vec<FramedEntry> {
     let mut position = Position { seq: first - 1, chain: 0 };
     let (mut bytes, mut payload) = (Vec::new(), Vec::new());
     let created = record(0).started_at;
@@ -97,13 +97,13 @@ pub fn segment(first: u64, entries: impl IntoIterator<Item = Entry>) -> Vec<Fram
         gateway: "pod-7f9c/0".to_owned(),
         before: position,
         lost: 0,
-        marked: false,
+        has_sync_marks: false,
         follows: None,
         created,
     }
     .encode(&mut bytes);
     for entry in entries {
-        position = Draft::new(&entry, &mut payload).unwrap().seal(position, &mut bytes);
+        position = EncodedEntry::new(&entry, &mut payload).unwrap().append(position, &mut bytes);
     }
     let mut reader = Reader::new(None, first);
     reader.feed(&bytes);
@@ -117,12 +117,12 @@ pub fn void(number: u32) -> Entry {
 }
 
 /// `entries` as the journal of requests.
-pub fn feed(entries: &[Framed]) -> Feed<'_> {
+pub fn feed(entries: &[FramedEntry]) -> Feed<'_> {
     feed_as("journal", entries)
 }
 
 /// `entries` as the journal `name`.
-pub(crate) fn feed_as<'a>(name: &'a str, entries: &'a [Framed]) -> Feed<'a> {
+pub(crate) fn feed_as<'a>(name: &'a str, entries: &'a [FramedEntry]) -> Feed<'a> {
     Feed::new(name, |from| {
         let entries: Vec<_> = entries.iter().filter(|framed| framed.seq >= from).cloned().collect();
         Ok(Box::new(entries.into_iter().map(Ok)))

@@ -40,8 +40,17 @@ pub enum KeyError {
         kind: &'static str,
     },
     /// The system provides no randomness.
-    #[error("no key was made: the system gives no randomness: {0}")]
-    Randomness(getrandom::Error),
+    #[error(
+        "cannot create {}: the system provides no random bytes: {source}; allow the system call \
+         getrandom, or copy a key here that `taximeter keys signing` made on another machine",
+        path.display()
+    )]
+    Randomness {
+        /// The key's file.
+        path: PathBuf,
+        /// What the system said.
+        source: getrandom::Error,
+    },
 }
 
 /// A private key that signs.
@@ -58,7 +67,8 @@ impl SigningKey {
     pub fn create(path: &Path) -> Result<Self, KeyError> {
         let io = |source| KeyError::Io { action: "create", path: path.to_owned(), source };
         let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(KeyError::Randomness)?;
+        let randomness = |source| KeyError::Randomness { path: path.to_owned(), source };
+        getrandom::fill(&mut secret).map_err(randomness)?;
         let der = [PKCS8_PREFIX.as_slice(), &secret].concat();
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(io)?;

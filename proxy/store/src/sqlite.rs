@@ -219,13 +219,13 @@ impl Database for Sqlite {
         self.ask(|connection| ask::admitted_before(connection, filter, newest, end, limit))
     }
 
-    fn place_of_last(
+    fn key_of_last(
         &mut self,
         filter: &Filter,
         newest: i64,
         count: u32,
     ) -> Result<Option<AdmissionKey>, StoreError> {
-        self.ask(|connection| ask::place_of_last(connection, filter, newest, count))
+        self.ask(|connection| ask::key_of_last(connection, filter, newest, count))
     }
 
     fn arrived(

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::{
-    Allowances, BillError, Credit, GpuShares, Hour, HourKey, Period, PeriodError, Run, Unit, Zone,
-    hour_of,
+    Allowances, BillError, Credit, GpuShares, Hour, HourKey, Period, PeriodError, RequestRun, Unit,
+    Zone, hour_of,
 };
 use taximeter_config::{Config, Upstream};
 use taximeter_pricing::{Allowance, Dated, GpuPrice};
@@ -134,52 +134,52 @@ impl Terms {
         let owes_share = |key: &HourKey| self.gpus.iter().any(|gpus| gpus.upstream == key.upstream);
         let is_hourly =
             |key: &HourKey| owes_share(key) || self.allowances.contains_key(&key.tenant);
-        let grain = Granularity { cuts: &cuts, is_hourly: &is_hourly };
-        self.less_free(store, scope, Some(grain), |_, key, hour| visit(key, hour))
+        let granularity = Granularity { cuts: &cuts, is_hourly: &is_hourly };
+        self.less_free(store, scope, Some(granularity), |_, key, hour| visit(key, hour))
     }
 
     fn less_free<E: From<StoreError> + From<BillError> + From<PeriodError>>(
         &self,
         store: &mut Store,
         scope: Scope<'_>,
-        grain: Option<Granularity<'_>>,
+        granularity: Option<Granularity<'_>>,
         mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
     ) -> Result<Vec<Credit>, E> {
         let (zone, of) = (scope.zone.clone(), self.allowances.clone());
         let mut allowances = Allowances::new(scope.period, zone, of);
         if let Some(before) = allowances.before() {
             let before = Scope { period: before, ..scope };
-            self.owed(store, before, grain, |_, key, hour| {
+            self.owed(store, before, granularity, |_, key, hour| {
                 Ok::<_, E>(allowances.add_before(key, hour)?)
             })?;
         }
-        self.owed(store, scope, grain, |origin, key, hour| {
+        self.owed(store, scope, granularity, |origin, key, hour| {
             allowances.add(key, hour)?;
             visit(origin, key, hour)
         })?;
         Ok(allowances.credits()?)
     }
 
-    /// Every hour in order where there is no `grain`.
+    /// Every hour in order where there is no `granularity`.
     fn owed<E: From<StoreError> + From<BillError> + From<PeriodError>>(
         &self,
         store: &mut Store,
         scope: Scope<'_>,
-        grain: Option<Granularity<'_>>,
+        granularity: Option<Granularity<'_>>,
         mut visit: impl FnMut(Origin, &HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
         let shares = self.shares(store, scope)?;
         for part in scope.period.parts(scope.unit, scope.zone)? {
             let visit = |key: &HourKey, hour: &Hour| match shares
                 .iter()
-                .find_map(|shares| shares.instead_of(key, hour))
+                .find_map(|shares| shares.without_token_cost(key, hour))
             {
                 Some((key, hour)) => visit(Origin::Ledger, &key, &hour),
                 None => visit(Origin::Ledger, key, hour),
             };
-            match grain {
+            match granularity {
                 None => store.hours(part, scope.tenant, visit)?,
-                Some(grain) => store.sums(part, scope.tenant, grain, visit)?,
+                Some(granularity) => store.sums(part, scope.tenant, granularity, visit)?,
             }
         }
         for shares in shares {
@@ -212,7 +212,7 @@ impl Terms {
             if !self.gpus.iter().any(|gpus| gpus.upstream == row.upstream) {
                 return;
             }
-            let run = Run {
+            let run = RequestRun {
                 started_at: row.started_at,
                 ended_at,
                 input_tokens: row.input_tokens,

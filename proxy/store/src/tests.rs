@@ -22,8 +22,8 @@ mod rebuild;
 use std::fs;
 
 use proptest::prelude::*;
-use taximeter_billing::{Bill, BillRow, Biller, Hour, HourKey, Period, Zone};
-use taximeter_ledger::{Entry, Fault, Framed, Record};
+use taximeter_billing::{Bill, BilledRequest, Biller, Hour, HourKey, Period, Zone};
+use taximeter_ledger::{Entry, Fault, FramedEntry, Record};
 use tempfile::TempDir;
 
 use super::database::Rebuilt;
@@ -41,7 +41,7 @@ fn connect(dir: &TempDir) -> rusqlite::Connection {
     rusqlite::Connection::open(dir.path().join("store.sqlite")).unwrap()
 }
 
-fn catch_up(store: &mut Store, entries: &[Framed]) -> Fed {
+fn catch_up(store: &mut Store, entries: &[FramedEntry]) -> Fed {
     store.catch_up(&mut [feed(entries)]).unwrap()
 }
 
@@ -108,7 +108,7 @@ fn a_bill_from_the_store_equals_one_from_the_records() {
         catch_up(&mut store, &journal(all.clone()));
         let mut biller = Biller::new(november(), Zone::UTC, by.parse().unwrap());
         for record in &all {
-            let row = BillRow::from(record);
+            let row = BilledRequest::from(record);
             biller.add_hour(&HourKey::of(&row), &Hour::of(&row)).unwrap();
         }
         assert_eq!(bill(&mut store, by), biller.finish());
@@ -229,11 +229,11 @@ fn an_entry_that_cannot_be_kept_waits_for_the_next_feeding() {
     let (_dir, mut store) = open();
     let mut entries = journal([record(1), record(2), record(3)]);
     entries[1].payload = vec![0xff];
-    let full = |_: &str, _: &Framed, _: &Fault| Err(std::io::ErrorKind::StorageFull.into());
+    let full = |_: &str, _: &FramedEntry, _: &Fault| Err(std::io::ErrorKind::StorageFull.into());
     let fault = store.catch_up(&mut [feed(&entries).setting_aside(full)]).unwrap_err();
     assert!(matches!(fault, StoreError::Journal(_)), "{fault}");
     assert_eq!(request_ids(&mut store, &Filter::default(), None), ["client-1"]);
-    let kept = |_: &str, _: &Framed, _: &Fault| Ok(());
+    let kept = |_: &str, _: &FramedEntry, _: &Fault| Ok(());
     assert_eq!(store.catch_up(&mut [feed(&entries).setting_aside(kept)]).unwrap(), fed(2, 1, 3));
 }
 

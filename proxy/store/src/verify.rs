@@ -4,7 +4,7 @@ mod account;
 mod compare;
 mod error;
 mod findings;
-pub mod standing;
+pub mod statement_journals;
 mod tally;
 
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::journals::feeds;
 
 pub use self::error::{Steps, VerifyError};
 pub use self::findings::Findings;
-pub use self::standing::{fault, journals};
+pub use self::statement_journals::{fault, journals};
 
 /// Reads both journals whole, feeds the store what it lacks, and compares.
 ///

@@ -15,7 +15,7 @@ pub struct Look(Vec<(PathBuf, Option<Stamp>)>);
 /// Of one file. Two writes within one tick of the system's clock may leave all of it the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
-    place: (u64, u64),
+    file_id: (u64, u64),
     bytes: u64,
     modified: (i64, i64),
     /// Also told by a write that sets the time back.
@@ -45,7 +45,7 @@ impl Look {
 impl Stamp {
     fn of(file: &Metadata) -> Self {
         Self {
-            place: (file.dev(), file.ino()),
+            file_id: (file.dev(), file.ino()),
             bytes: file.len(),
             modified: (file.mtime(), file.mtime_nsec()),
             changed: (file.ctime(), file.ctime_nsec()),

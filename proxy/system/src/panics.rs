@@ -4,7 +4,7 @@
 use std::panic::{self, PanicHookInfo};
 
 /// Calls `tell` with the place of each panic of this process from now on.
-pub fn told_to(tell: impl Fn(String) + Send + Sync + 'static) {
+pub fn on_panic(tell: impl Fn(String) + Send + Sync + 'static) {
     panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
         tell(info.location().map(ToString::to_string).unwrap_or_default());
     }));

@@ -69,14 +69,14 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn place(&self) -> [Label; 2] {
+    pub(super) fn labels(&self) -> [Label; 2] {
         [label(key::SERVER_ADDRESS, &self.address), label(key::SERVER_PORT, &self.port.to_string())]
     }
 }
 
 /// The attributes of one kind of request.
 pub(super) struct Attributes {
-    ride: Vec<Label>,
+    genai: Vec<Label>,
     /// `error.type`, on those instruments that have it.
     pub(super) error: Option<Label>,
     pub(super) work: Work,
@@ -88,22 +88,22 @@ pub(super) struct Attributes {
 
 impl Attributes {
     pub(super) fn new(kind: &RequestKind, server: Option<&Server>, scheme: &'static str) -> Self {
-        let mut ride = vec![
+        let mut genai = vec![
             label(key::GEN_AI_OPERATION_NAME, &kind.operation),
             label(key::GEN_AI_PROVIDER_NAME, &kind.provider),
             label(key::TENANT, &kind.tenant),
         ];
-        let place = server.map(Server::place);
-        ride.extend(place.iter().flatten().cloned());
+        let server = server.map(Server::labels);
+        genai.extend(server.iter().flatten().cloned());
         for (key, model) in [
             (key::GEN_AI_REQUEST_MODEL, &kind.request_model),
             (key::GEN_AI_RESPONSE_MODEL, &kind.response_model),
         ] {
-            ride.extend(model.as_deref().map(|model| label(key, model)));
+            genai.extend(model.as_deref().map(|model| label(key, model)));
         }
         let error = kind.error_type.as_deref().map(|word| label(key::ERROR_TYPE, word));
         Self {
-            ride,
+            genai,
             work: work(&kind.operation),
             http_server: http_server(
                 (scheme, kind.method, kind.version),
@@ -111,8 +111,8 @@ impl Attributes {
                 (kind.status, kind.error_type.as_deref()),
                 &kind.tenant,
             ),
-            http_client: place.map(|place| {
-                http_client(kind.method, Some(place), (kind.status, kind.error_type.as_deref()))
+            http_client: server.map(|server| {
+                http_client(kind.method, Some(server), (kind.status, kind.error_type.as_deref()))
             }),
             error,
         }
@@ -120,7 +120,7 @@ impl Attributes {
 
     /// Those of the GenAI instruments, and more.
     pub(super) fn with(&self, more: impl IntoIterator<Item = Label>) -> Vec<Label> {
-        self.ride.iter().cloned().chain(more).collect()
+        self.genai.iter().cloned().chain(more).collect()
     }
 }
 
@@ -131,14 +131,14 @@ fn label(key: &'static str, value: &str) -> Label {
 /// Attributes of `http.client.request.duration`: whoever asks has failed with 4xx too.
 pub(super) fn http_client(
     method: &'static str,
-    place: Option<[Label; 2]>,
+    server: Option<[Label; 2]>,
     (status, error): (Option<u16>, Option<&str>),
 ) -> Vec<Label> {
     let mut labels = vec![
         Label::new(key::HTTP_REQUEST_METHOD, method),
         Label::new(key::NETWORK_PROTOCOL_VERSION, UPSTREAM_PROTOCOL_VERSION),
     ];
-    labels.extend(place.into_iter().flatten());
+    labels.extend(server.into_iter().flatten());
     let status = status.map(|status| (status, status.to_string()));
     let refused = status.as_ref().filter(|(status, _)| *status >= 400);
     let error = refused.map(|(_, text)| text.as_str()).or(error);

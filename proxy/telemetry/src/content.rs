@@ -103,8 +103,8 @@ impl Captured {
 
     /// The same attributes as an event has them: no texts of JSON but what these say.
     pub(super) fn structured(self) -> (Vec<KeyValue>, usize) {
-        let (told, bytes) = self.attributes();
-        (told.into_iter().map(opened).collect(), bytes)
+        let (attributes, bytes) = self.attributes();
+        (attributes.into_iter().map(opened).collect(), bytes)
     }
 
     /// The attributes of the span, and their length in bytes.
@@ -125,10 +125,10 @@ impl Captured {
                 continue;
             }
             let list = list.into_iter().map(|value| redacted(value, &terms)).collect();
-            let (told, cut) = fitting(list, terms.bytes_max, keeps);
+            let (value, cut) = fitting(list, terms.bytes_max, keeps);
             is_cut |= cut;
-            bytes += told.as_ref().map_or(0, String::len);
-            attributes.extend(told.map(|told| text(key, &told)));
+            bytes += value.as_ref().map_or(0, String::len);
+            attributes.extend(value.map(|value| text(key, &value)));
         }
         if is_cut {
             attributes.push(pair(key::CONTENT_CUT, Attribute::BoolValue(true)));

@@ -46,9 +46,9 @@ impl Details {
     /// Its log record, and how many bytes of content that has.
     pub(super) fn record(self) -> (LogRecord, usize) {
         let Self { at, trace_id, span_id, mut attributes, said } = self;
-        let told = said.map(|(said, _waiting)| said.structured());
-        let (told, bytes) = told.unwrap_or_default();
-        attributes.extend(told);
+        let content = said.map(|(said, _waiting)| said.structured());
+        let (content, bytes) = content.unwrap_or_default();
+        attributes.extend(content);
         let record = LogRecord {
             time_unix_nano: at,
             observed_time_unix_nano: at,

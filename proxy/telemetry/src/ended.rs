@@ -44,7 +44,7 @@ pub struct Ended<'a> {
     /// The address of the client, as far as it is known.
     pub client: IpAddr,
     /// Its position in its trace.
-    pub place: RequestTrace,
+    pub request_trace: RequestTrace,
     /// When its head was read.
     pub started: Instant,
     /// The same by the wall clock.

@@ -2,6 +2,7 @@
 
 mod access;
 mod config;
+mod dialect;
 mod ledger;
 mod sent;
 mod tls;
@@ -23,6 +24,7 @@ use super::trace::Found;
 
 pub use self::access::RequestEnded;
 pub use self::config::{ConfigRejected, ConfigReloaded};
+pub use self::dialect::{DialectGuessed, QuestionRefused, UpstreamRecognised};
 pub use self::ledger::{EntryLost, EntryRejected, JournalChanged, LedgerSlow, StoreFailed};
 pub use self::sent::{EventsPushed, TelemetryPushed};
 pub use self::tls::CertificateReloaded;
@@ -64,11 +66,11 @@ pub struct Called<'a> {
 impl Http<'_> {
     fn count(&self, to: &Metrics) {
         if let Some(called) = &self.called {
-            let told = (called.status, called.error);
+            let outcome = (called.status, called.error);
             to.instruments
                 .buckets(
                     Instrument::HttpClientRequestDuration,
-                    to.requests.http_client(self.method, called.upstream, told),
+                    to.requests.http_client(self.method, called.upstream, outcome),
                 )
                 .record_from(called.duration.as_secs_f64(), self.origin);
         }
@@ -109,8 +111,8 @@ impl Event for RequestSettled<'_> {
         let Self { method, version, record, measurement, waited, trace } = self;
         let origin = Origin { request: record.id, trace: *trace, at: record.ended_at };
         let waited = waited.as_secs_f64();
-        let told = RecordedRequest { to: &to.instruments, record, measurement, waited, origin };
-        to.requests.record((method, *version), told);
+        let request = RecordedRequest { to: &to.instruments, record, measurement, waited, origin };
+        to.requests.record((method, *version), request);
         let counts = &self.measurement.counts;
         for (kind, count) in [
             ("not_json", counts.not_json),
@@ -404,23 +406,6 @@ impl Event for UpstreamRefusedUs<'_> {
     fn line(&self, to: &Log) {
         let fields = [("upstream", self.upstream.into())];
         to.tell(LogEvent::UpstreamRefusedCredential, fields);
-    }
-}
-
-/// The gateway has recognised the engine of an upstream with `dialect: auto`.
-pub struct UpstreamRecognised<'a> {
-    /// The name of the upstream.
-    pub upstream: &'a str,
-    /// The provider, as `gen_ai.provider.name` says it.
-    pub provider: &'static str,
-}
-
-impl Event for UpstreamRecognised<'_> {
-    fn count(&self, _to: &Metrics) {}
-
-    fn line(&self, to: &Log) {
-        let fields = [("upstream", self.upstream.into()), ("provider", self.provider.into())];
-        to.tell(LogEvent::UpstreamRecognised, fields);
     }
 }
 

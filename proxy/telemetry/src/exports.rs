@@ -59,10 +59,10 @@ impl Exports {
     }
 
     /// Notes the result of a batch.
-    pub fn told(&self, told: &ExportOutcome<'_>) {
+    pub fn note(&self, outcome: &ExportOutcome<'_>) {
         let (ExportOutcome::Sent { signal, .. }
         | ExportOutcome::Failed { signal, .. }
-        | ExportOutcome::Dropped { signal, .. }) = told
+        | ExportOutcome::Dropped { signal, .. }) = outcome
         else {
             return;
         };
@@ -70,7 +70,7 @@ impl Exports {
         let Some(export) = exports.iter_mut().find(|export| export.signal == *signal) else {
             return;
         };
-        match *told {
+        match *outcome {
             ExportOutcome::Sent { items, rejected, .. } => {
                 export.sent_at = Some(clock::wall());
                 export.sent += items.saturating_sub(rejected) as u64;

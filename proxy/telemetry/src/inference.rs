@@ -32,8 +32,8 @@ pub(super) struct Inference {
 }
 
 impl Inference {
-    pub(super) fn record(&self, attributes: &Attributes, told: RecordedRequest<'_>) {
-        let RecordedRequest { to, record, measurement, origin, .. } = told;
+    pub(super) fn record(&self, attributes: &Attributes, request: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, measurement, origin, .. } = request;
         if !to.tells(Instrument::InferenceDuration) {
             return;
         }
@@ -45,10 +45,10 @@ impl Inference {
             }
         };
         let (timing, usage) = (&record.timing, &record.usage);
-        let duration = told.called(timing.duration);
+        let duration = request.called(timing.duration);
         of(&self.duration, Instrument::InferenceDuration, true, Some(duration));
         if record.stream {
-            let seconds = timing.time_to_first_chunk.map(|seconds| told.called(seconds));
+            let seconds = timing.time_to_first_chunk.map(|seconds| request.called(seconds));
             of(&self.first_chunk, Instrument::InferenceTimeToFirstChunk, false, seconds);
             if timing.output_chunks > 1 {
                 let instrument = Instrument::InferenceTimePerOutputChunk;
@@ -67,7 +67,7 @@ impl Inference {
         let silent = ByModality::default();
         let (read, write) = (usage.cache_read_input_tokens, usage.cache_write_input_tokens);
         for (slots, instrument, tokens, parts) in [
-            // The conventions want these two of every inference: nothing told is nothing added.
+            // The conventions want these two of every inference: nothing request is nothing added.
             (
                 &self.input,
                 Instrument::InferenceInputTokens,
@@ -142,9 +142,9 @@ fn count(
 fn by_name(tokens: u64, parts: ByModality) -> [Option<u64>; MODALITIES.len()] {
     let [text, image, audio] =
         [parts.text, parts.image, parts.audio].map(|part| part.filter(|n| *n > 0));
-    let told = [text, image, audio].iter().flatten().fold(0, |sum: u64, n| sum.saturating_add(*n));
-    match tokens.checked_sub(told) {
-        Some(0) if told > 0 => [text, image, audio, None],
+    let named = [text, image, audio].iter().flatten().fold(0, |sum: u64, n| sum.saturating_add(*n));
+    match tokens.checked_sub(named) {
+        Some(0) if named > 0 => [text, image, audio, None],
         Some(rest) => [text, image, audio, Some(rest)],
         None => [None, None, None, Some(tokens)],
     }

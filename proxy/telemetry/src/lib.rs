@@ -98,7 +98,7 @@ mod traces;
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
-use taximeter_config::{Config, Emission};
+use taximeter_config::{Config, OtelSettings};
 use taximeter_ledger::{RecordTiming, RequestId};
 
 use content::{Captured, Waiting};
@@ -140,19 +140,19 @@ impl Telemetry {
     pub fn new(
         log: Log,
         config: &Config,
-        emission: &Emission,
+        otel: &OtelSettings,
         gateway: &str,
         since: Timestamp,
     ) -> Self {
-        let sampling = emission.traces.as_ref().map(|export| export.sampling.clone());
-        let traces = sampling.map(|sampling| Traces::new(sampling, emission.genai));
-        let logs = emission.logs.as_ref().map(|_| Logs::new(emission.genai));
+        let sampling = otel.traces.as_ref().map(|export| export.sampling.clone());
+        let traces = sampling.map(|sampling| Traces::new(sampling, otel.genai));
+        let logs = otel.logs.as_ref().map(|_| Logs::new(otel.genai));
         log.limit(&config.limits);
         Self {
             log: log.pushing(logs),
-            metrics: Metrics::new(config, emission, gateway, since),
+            metrics: Metrics::new(config, otel, gateway, since),
             traces,
-            has_events: emission.events,
+            has_events: otel.events,
             exports: Exports::default(),
         }
     }
@@ -185,13 +185,16 @@ impl Telemetry {
         let Some(traces) = &self.traces else {
             let keeps = caller.filter(|caller| caller.sampled);
             let found = keeps.map(|caller| Found { trace_id: caller.trace_id, span_id: None });
-            let place = RequestTrace::new(request, caller, |_, _| false);
-            return Fate { place, found, is_kept: false };
+            let request_trace = RequestTrace::new(request, caller, |_, _| false);
+            return Fate { request_trace, found, is_kept: false };
         };
-        let place = traces.place(request, caller);
-        let is_kept = traces.keeps(&place, failed, timing);
-        let found = || Found { trace_id: place.trace_id, span_id: Some(place.span(SERVER)) };
-        Fate { found: is_kept.then(found), place, is_kept }
+        let request_trace = traces.request_trace(request, caller);
+        let is_kept = traces.keeps(&request_trace, failed, timing);
+        let found = || Found {
+            trace_id: request_trace.trace_id,
+            span_id: Some(request_trace.span(SERVER)),
+        };
+        Fate { found: is_kept.then(found), request_trace, is_kept }
     }
 
     /// The spans of a request, if spans are configured.
@@ -201,7 +204,7 @@ impl Telemetry {
 
     /// Whether it is already certain that the spans of a request are kept.
     pub fn is_sampled(&self, request: RequestId, caller: Option<TraceContext>) -> bool {
-        self.traces.as_ref().is_some_and(|traces| traces.place(request, caller).sampled)
+        self.traces.as_ref().is_some_and(|traces| traces.request_trace(request, caller).sampled)
     }
 
     /// Records an event.
@@ -216,9 +219,9 @@ impl Telemetry {
         let capture = said.as_ref().map(Captured::capture).unwrap_or_default();
         let call = spans.iter().find(|span| span.kind() == SpanKind::Client);
         let on_event = said.as_ref().filter(|_| capture.is_on_events());
-        let is_told = call.is_none_or(|call| self.queue_details(traces, call, on_event));
+        let is_queued = call.is_none_or(|call| self.queue_details(traces, call, on_event));
         let said = said.filter(|_| capture.is_on_spans());
-        if !traces.queue(spans, said) || !is_told {
+        if !traces.queue(spans, said) || !is_queued {
             self.emit(&ContentLeftOut { cause: "queue_full" });
         }
     }

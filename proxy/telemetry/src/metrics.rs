@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use http::Method;
 use jiff::Timestamp;
-use taximeter_config::{Config, Emission, GenAi, HistogramBuckets, Upstream};
+use taximeter_config::{Config, GenAi, HistogramBuckets, OtelSettings, Upstream};
 use taximeter_system::process::Footprint;
 
 use super::active::{Active, ActiveRequests};
@@ -60,15 +60,15 @@ impl Metrics {
     /// Nothing told yet, by the gateway of this name.
     pub(super) fn new(
         config: &Config,
-        emission: &Emission,
+        otel: &OtelSettings,
         gateway: &str,
         since: Timestamp,
     ) -> Self {
-        let pushed = emission.metrics.as_ref().map(|export| export.histograms);
+        let pushed = otel.metrics.as_ref().map(|export| export.histograms);
         let has_native =
             config.telemetry.native_histograms || pushed == Some(HistogramBuckets::Exponential);
-        let instruments = Instruments::new(emission.genai, has_native)
-            .within(config.limits.series_per_metric_max);
+        let instruments =
+            Instruments::new(otel.genai, has_native).within(config.limits.series_per_metric_max);
         for counter in Instrument::ALL.iter().filter(|instrument| instrument.spec().is_bare_count())
         {
             if instruments.tells(*counter) {
@@ -84,14 +84,14 @@ impl Metrics {
                 servers(config),
                 config.scheme(),
             ),
-            resource: resource(&emission.resource, gateway),
+            resource: resource(&otel.resource, gateway),
             since,
             open,
             active: ActiveRequests::default(),
             scheme: config.scheme(),
             instruments,
-            genai: emission.genai,
-            scope_labels: emission.scope_labels,
+            genai: otel.genai,
+            scope_labels: otel.scope_labels,
             has_native,
             scrapes_native: config.telemetry.native_histograms,
         }
@@ -130,7 +130,7 @@ impl Metrics {
     }
 
     /// Whether any reserved request is not settled yet.
-    pub fn has_open_fares(&self) -> bool {
+    pub fn has_unsettled_requests(&self) -> bool {
         Number::value(&self.open) > 0.0
     }
 

@@ -207,8 +207,8 @@ instruments! {
         &[&[key::UPSTREAM, key::CAUSE]], "Connections to an engine that failed, by cause.";
     UpstreamRetries: "taximeter.upstream.retries", Counter, "{request}", Any,
         &[&[key::UPSTREAM, key::CAUSE]],
-        "Further attempts to send a request that had not reached an engine, by the cause of the \
-         attempt before.";
+        "Further attempts to send a request, by the cause of the attempt before. It had not reached \
+         an engine, or the engine refused what Taximeter added to it (`question_refused`).";
     UpstreamProtocolFaults: "taximeter.upstream.protocol_faults", Counter, "{answer}", Any,
         &[&[key::UPSTREAM, key::CAUSE]],
         "Answers of an engine that are not valid HTTP, by cause.";

@@ -292,8 +292,8 @@ fn buckets(native: &ExponentialHistogram) -> Option<exponential_histogram_data_p
     let mut counts = Vec::new();
     let (first, _) = native.buckets().next()?;
     for (number, count) in native.buckets() {
-        let place = usize::try_from(i64::from(number) - i64::from(first)).ok()?;
-        counts.resize(place, 0);
+        let index = usize::try_from(i64::from(number) - i64::from(first)).ok()?;
+        counts.resize(index, 0);
         counts.push(count);
     }
     Some(exponential_histogram_data_point::Buckets { offset: first - 1, bucket_counts: counts })

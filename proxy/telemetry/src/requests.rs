@@ -104,16 +104,20 @@ impl Requests {
         &self,
         method: &Method,
         upstream: &str,
-        told: (Option<u16>, Option<&str>),
+        outcome: (Option<u16>, Option<&str>),
     ) -> Vec<Label> {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.iter().find(|server| server.name == upstream);
-        http_client(method_label(method), server.map(Server::place), told)
+        http_client(method_label(method), server.map(Server::labels), outcome)
     }
 
     /// Records one request everywhere.
-    pub(super) fn record(&self, (method, version): (&Method, Version), told: RecordedRequest<'_>) {
-        let record = told.record;
+    pub(super) fn record(
+        &self,
+        (method, version): (&Method, Version),
+        request: RecordedRequest<'_>,
+    ) {
+        let record = request.record;
         // Names that no engine has answered to never become a label.
         let served = record.status.is_some_and(|status| status < 400);
         let model = |name: &Option<String>| {
@@ -136,7 +140,7 @@ impl Requests {
             route: record.route.as_str().into(),
             status: record.status,
         };
-        self.series(kind).record(told);
+        self.series(kind).record(request);
     }
 
     /// Records a request that used nothing.

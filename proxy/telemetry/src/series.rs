@@ -82,15 +82,15 @@ impl KindSeries {
     }
 
     /// Records a request that is on record.
-    pub(super) fn record(&self, told: RecordedRequest<'_>) {
-        let RecordedRequest { to, record, origin, .. } = told;
-        self.record_http(told);
+    pub(super) fn record(&self, request: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, origin, .. } = request;
+        self.record_http(request);
         let whole = record.timing.duration;
-        self.record_durations(to, whole, told.called(whole), origin);
+        self.record_durations(to, whole, request.called(whole), origin);
         if record.stream {
-            self.record_stream(told);
+            self.record_stream(request);
         }
-        self.record_tokens(told);
+        self.record_tokens(request);
         let end = record.end;
         self.requests
             .get_or_init(|| {
@@ -111,7 +111,7 @@ impl KindSeries {
                 .increment(1),
         }
         if let Some(inference) = &self.inference {
-            inference.record(&self.attributes, told);
+            inference.record(&self.attributes, request);
         }
     }
 
@@ -130,8 +130,8 @@ impl KindSeries {
         self.attributes.with(more)
     }
 
-    fn record_http(&self, told: RecordedRequest<'_>) {
-        let RecordedRequest { to, record, origin, .. } = told;
+    fn record_http(&self, request: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, origin, .. } = request;
         let timing = &record.timing;
         // A refusal of ours is counted as an HTTP request where it is answered.
         let left = matches!(record.end, End::ClientLeft | End::ClientStalled | End::Shutdown);
@@ -173,8 +173,8 @@ impl KindSeries {
         of(&self.server, Instrument::ServerRequestDuration, whole);
     }
 
-    fn record_stream(&self, told: RecordedRequest<'_>) {
-        let RecordedRequest { to, record, measurement, origin, .. } = told;
+    fn record_stream(&self, request: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, measurement, origin, .. } = request;
         let timing = &record.timing;
         let plain = |slot: &SeriesSlot<Buckets>, instrument, seconds: Option<f64>| {
             if let Some(seconds) = seconds.filter(|_| to.tells(instrument)) {
@@ -182,7 +182,7 @@ impl KindSeries {
                     .record_from(seconds, origin);
             }
         };
-        let first = timing.time_to_first_chunk.map(|seconds| told.called(seconds));
+        let first = timing.time_to_first_chunk.map(|seconds| request.called(seconds));
         plain(&self.first_chunk, Instrument::TimeToFirstChunk, first);
         if timing.output_chunks > 1 && to.tells(Instrument::TimePerOutputChunk) {
             self.per_chunk
@@ -196,8 +196,8 @@ impl KindSeries {
         }
     }
 
-    fn record_tokens(&self, told: RecordedRequest<'_>) {
-        let RecordedRequest { to, record, origin, .. } = told;
+    fn record_tokens(&self, request: RecordedRequest<'_>) {
+        let RecordedRequest { to, record, origin, .. } = request;
         self.gateway
             .get_or_init(|| to.buckets(Instrument::GatewayDuration, self.with([])))
             .record_from(record.timing.gateway, origin);
@@ -215,8 +215,8 @@ impl KindSeries {
                 usage.output_tokens,
             ),
         ] {
-            let told = usage.sources.get(&member).copied();
-            if let Some(source) = told {
+            let known = usage.sources.get(&member).copied();
+            if let Some(source) = known {
                 self.record_source(to, sources, kind, source);
             }
             let Some(tokens) = tokens else { continue };
@@ -226,7 +226,7 @@ impl KindSeries {
                     .record_from(sample(tokens), origin);
             }
             // A number that is there was reported or counted.
-            let source = told.unwrap_or(usage.source);
+            let source = known.unwrap_or(usage.source);
             let [reported, counted] = counts;
             let count = if source == Source::Reported { reported } else { counted };
             count

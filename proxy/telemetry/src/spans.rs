@@ -84,11 +84,11 @@ impl Ended<'_> {
 
     fn span(&self, number: u64, name: String, kind: SpanKind) -> Span {
         Span {
-            trace_id: self.place.trace_id.into(),
-            span_id: self.place.span(number).into(),
+            trace_id: self.request_trace.trace_id.into(),
+            span_id: self.request_trace.span(number).into(),
             name,
             kind: kind.into(),
-            flags: u32::from(self.place.sampled),
+            flags: u32::from(self.request_trace.sampled),
             ..Span::default()
         }
     }
@@ -113,7 +113,7 @@ impl Ended<'_> {
         let error = self.server_error();
         attributes.extend(error.iter().map(|word| text(key::ERROR_TYPE, word)));
         Span {
-            parent_span_id: self.place.parent.map(Vec::from).unwrap_or_default(),
+            parent_span_id: self.request_trace.parent.map(Vec::from).unwrap_or_default(),
             start_time_unix_nano: self.at(self.started),
             attributes,
             status: status(error.is_some()),
@@ -142,7 +142,7 @@ impl Ended<'_> {
         let error = refused.or(self.error.map(str::to_owned));
         attributes.extend(error.iter().map(|word| text(key::ERROR_TYPE, word)));
         Span {
-            parent_span_id: self.place.span(SERVER).into(),
+            parent_span_id: self.request_trace.span(SERVER).into(),
             start_time_unix_nano: self.at(from),
             end_time_unix_nano: self.at(self.ended_at),
             attributes,
@@ -160,7 +160,7 @@ impl Ended<'_> {
         attributes.extend(self.tenant.map(|tenant| text(key::TENANT, tenant)));
         attributes.extend(self.error.map(|word| text(key::ERROR_TYPE, &chosen(word))));
         Span {
-            parent_span_id: self.place.span(SERVER).into(),
+            parent_span_id: self.request_trace.span(SERVER).into(),
             start_time_unix_nano: self.at(from),
             end_time_unix_nano: self.at(self.ended_at),
             attributes,
@@ -212,7 +212,7 @@ impl Stages<'_> {
         let start = std::mem::replace(&mut self.at, end);
         self.number += 1;
         Some(Span {
-            parent_span_id: self.ended.place.span(parent).into(),
+            parent_span_id: self.ended.request_trace.span(parent).into(),
             start_time_unix_nano: self.ended.at(start),
             end_time_unix_nano: self.ended.at(end),
             ..self.ended.span(self.number, stage.as_str().to_owned(), SpanKind::Internal)
@@ -371,7 +371,7 @@ fn said(record: &Record, waited: Duration, all: &mut Vec<KeyValue>) {
 fn used(record: &Record, genai: GenAi, all: &mut Vec<KeyValue>) {
     let usage = &record.usage;
     let (older, newer) = (genai != GenAi::Latest, genai != GenAi::V1_41);
-    for (key, tokens, is_told) in [
+    for (key, tokens, applies) in [
         (key::GEN_AI_USAGE_INPUT_TOKENS, usage.input_tokens, true),
         (key::GEN_AI_USAGE_OUTPUT_TOKENS, usage.output_tokens, true),
         (key::GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, usage.cache_read_input_tokens, true),
@@ -379,7 +379,7 @@ fn used(record: &Record, genai: GenAi, all: &mut Vec<KeyValue>) {
         (key::GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, usage.cache_write_input_tokens, newer),
         (key::GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, usage.reasoning_output_tokens, true),
     ] {
-        all.extend(tokens.filter(|_| is_told).map(|tokens| int(key, tokens)));
+        all.extend(tokens.filter(|_| applies).map(|tokens| int(key, tokens)));
     }
     if newer {
         by_modality(usage.modalities.as_ref().map(Modalities::from).unwrap_or_default(), all);
@@ -401,11 +401,11 @@ fn used(record: &Record, genai: GenAi, all: &mut Vec<KeyValue>) {
 }
 
 /// Tokens by what they stand for, where the engine tells that apart.
-fn by_modality(told: Modalities, all: &mut Vec<KeyValue>) {
+fn by_modality(modalities: Modalities, all: &mut Vec<KeyValue>) {
     for (parts, [text, image, audio]) in [
-        (told.input, key::INPUT_BY_MODALITY),
-        (told.output, key::OUTPUT_BY_MODALITY),
-        (told.cache_read, key::CACHE_READ_BY_MODALITY),
+        (modalities.input, key::INPUT_BY_MODALITY),
+        (modalities.output, key::OUTPUT_BY_MODALITY),
+        (modalities.cache_read, key::CACHE_READ_BY_MODALITY),
     ] {
         for (key, tokens) in [(text, parts.text), (image, parts.image), (audio, parts.audio)] {
             all.extend(tokens.map(|tokens| int(key, tokens)));
@@ -449,7 +449,7 @@ mod tests {
             request,
             request_id: "r",
             client: [127, 0, 0, 1].into(),
-            place: RequestTrace::new(request, None, |_, _| true),
+            request_trace: RequestTrace::new(request, None, |_, _| true),
             started,
             started_at: Timestamp::UNIX_EPOCH,
             ended_at: at(9),

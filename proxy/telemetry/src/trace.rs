@@ -19,7 +19,7 @@ pub struct Found {
 #[derive(Debug, Clone, Copy)]
 pub struct Fate {
     /// Its position in its trace.
-    pub place: RequestTrace,
+    pub request_trace: RequestTrace,
     /// Where it can be found: by its own spans, or in its caller's trace if the caller keeps that.
     pub found: Option<Found>,
     /// Whether its spans are kept.
@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn an_engine_is_told_the_span_that_calls_it() {
         let request = RequestId(Uuid::from_u128(u128::MAX));
-        let place = RequestTrace::new(request, None, |caller, _| caller.is_none());
+        let request_trace = RequestTrace::new(request, None, |caller, _| caller.is_none());
         let trace = "ffffffffffffffffffffffffffffffff";
-        assert_eq!(place.traceparent(SERVER), format!("00-{trace}-ffffffffffffffff-01"));
+        assert_eq!(request_trace.traceparent(SERVER), format!("00-{trace}-ffffffffffffffff-01"));
         // Zero is no id.
-        assert_eq!(place.traceparent(CLIENT), format!("00-{trace}-0000000000000001-01"));
+        assert_eq!(request_trace.traceparent(CLIENT), format!("00-{trace}-0000000000000001-01"));
         assert_eq!(
-            TraceContext::parse(&place.traceparent(SERVER)).map(|it| it.sampled),
+            TraceContext::parse(&request_trace.traceparent(SERVER)).map(|it| it.sampled),
             Some(true)
         );
     }

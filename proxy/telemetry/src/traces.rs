@@ -46,13 +46,13 @@ impl QueuedSpans {
     /// Adds its spans to `spans`; how many bytes of content they have.
     fn tell(mut self, spans: &mut Vec<Span>) -> usize {
         let client = self.spans.iter_mut().find(|span| span.kind() == SpanKind::Client);
-        let told = self.said.zip(client).map(|((said, _waiting), client)| {
+        let bytes = self.said.zip(client).map(|((said, _waiting), client)| {
             let (attributes, bytes) = said.attributes();
             client.attributes.extend(attributes);
             bytes
         });
         spans.append(&mut self.spans);
-        told.unwrap_or(0)
+        bytes.unwrap_or(0)
     }
 }
 
@@ -63,7 +63,7 @@ impl Traces {
     }
 
     /// The position of a request whose caller sent `caller`.
-    pub fn place(&self, request: RequestId, caller: Option<TraceContext>) -> RequestTrace {
+    pub fn request_trace(&self, request: RequestId, caller: Option<TraceContext>) -> RequestTrace {
         RequestTrace::new(request, caller, |caller, trace_id| match caller {
             Some(keeps) if self.sampling.heeds_parent => keeps,
             _ => self.sampling.ratio.keeps(trace_id),
@@ -73,7 +73,7 @@ impl Traces {
     /// Whether the spans of a request are kept, now that it has ended.
     pub(super) fn keeps(
         &self,
-        place: &RequestTrace,
+        request_trace: &RequestTrace,
         failed: bool,
         timing: Option<&RecordTiming>,
     ) -> bool {
@@ -81,7 +81,7 @@ impl Traces {
         let is_over = |seconds: Option<f64>, limit: Duration| {
             seconds.is_some_and(|seconds| seconds > limit.as_secs_f64())
         };
-        place.sampled
+        request_trace.sampled
             || always.errors && failed
             || timing.is_some_and(|timing| {
                 is_over(timing.time_to_first_token, always.slow_first_token)
@@ -144,9 +144,9 @@ impl Source for SpansSource {
             if said > BATCH_CONTENT_BYTES_MAX {
                 break;
             }
-            let Some(told) = self.round.pop_front() else { break };
-            self.making += told.spans.len();
-            said += told.tell(&mut spans);
+            let Some(queued) = self.round.pop_front() else { break };
+            self.making += queued.spans.len();
+            said += queued.tell(&mut spans);
         }
         let items = spans.len();
         let request = || ExportTraceServiceRequest {
@@ -168,7 +168,8 @@ impl Source for SpansSource {
     fn taken(&mut self) {}
 
     fn abandon(&mut self) -> usize {
-        let left: usize = std::mem::take(&mut self.round).iter().map(|told| told.spans.len()).sum();
+        let left: usize =
+            std::mem::take(&mut self.round).iter().map(|queued| queued.spans.len()).sum();
         left + std::mem::take(&mut self.making)
     }
 }
@@ -198,29 +199,29 @@ mod tests {
     #[test]
     fn the_caller_decides_and_the_ratio_where_there_is_none() {
         let none = traces(Ratio::NONE, true);
-        let own = none.place(ID, None);
+        let own = none.request_trace(ID, None);
         assert_eq!((own.trace_id, own.parent, own.sampled), (ID.0.into_bytes(), None, false));
-        let theirs = none.place(ID, caller(true));
+        let theirs = none.request_trace(ID, caller(true));
         assert_eq!((theirs.trace_id, theirs.parent), ([7; 16], Some([8; 8])));
         assert!(theirs.sampled);
-        assert!(!traces(Ratio::ALL, true).place(ID, caller(false)).sampled);
-        assert!(traces(Ratio::ALL, false).place(ID, caller(false)).sampled);
+        assert!(!traces(Ratio::ALL, true).request_trace(ID, caller(false)).sampled);
+        assert!(traces(Ratio::ALL, false).request_trace(ID, caller(false)).sampled);
     }
 
     #[test]
     fn what_failed_was_late_or_stalled_is_kept_whatever_was_decided() {
         let traces = traces(Ratio::NONE, true);
-        let place = traces.place(ID, caller(false));
+        let request_trace = traces.request_trace(ID, caller(false));
         let timing = |first, stall| RecordTiming {
             time_to_first_token: first,
             longest_stall: stall,
             ..RecordTiming::default()
         };
-        assert!(!traces.keeps(&place, false, Some(&timing(Some(2.0), Some(1.0)))));
-        assert!(traces.keeps(&place, false, Some(&timing(Some(2.1), None))));
-        assert!(traces.keeps(&place, false, Some(&timing(None, Some(1.1)))));
-        assert!(traces.keeps(&place, true, None));
-        assert!(traces.keeps(&traces.place(ID, caller(true)), false, None));
+        assert!(!traces.keeps(&request_trace, false, Some(&timing(Some(2.0), Some(1.0)))));
+        assert!(traces.keeps(&request_trace, false, Some(&timing(Some(2.1), None))));
+        assert!(traces.keeps(&request_trace, false, Some(&timing(None, Some(1.1)))));
+        assert!(traces.keeps(&request_trace, true, None));
+        assert!(traces.keeps(&traces.request_trace(ID, caller(true)), false, None));
     }
 
     #[test]

@@ -21,8 +21,8 @@ use taximeter_net::upstream::{
 };
 use taximeter_system::clock;
 
-use super::picture::Month;
 use super::sample::{Live, METRICS, Sample, Status};
+use super::snapshot::Month;
 
 /// Longest time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

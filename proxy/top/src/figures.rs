@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use taximeter_net::visible::is_visible;
 
 use super::distribution::Quantile;
-use super::picture::Rates;
+use super::snapshot::Rates;
 
 /// The text for an unknown value. An unknown value is never zero.
 pub(super) const UNKNOWN: &str = "–";

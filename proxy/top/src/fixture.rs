@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use taximeter_system::clock;
 
 use super::history::History;
-use super::picture::{Month, Picture};
 use super::sample::Sample;
+use super::snapshot::{Month, Snapshot};
 
 /// The answers.
 pub(super) struct Gateway {
@@ -110,10 +110,10 @@ impl Gateway {
 }
 
 /// What is shown after one poll every ten seconds, and a query of the month's cost.
-pub(super) fn picture_of(looks: &[Gateway]) -> Picture {
+pub(super) fn snapshot_of(looks: &[Gateway]) -> Snapshot {
     let start = clock::now();
     let (history, now) = history_of(start, looks);
-    history.picture(now)
+    history.snapshot(now)
 }
 
 /// The same data before it is shown, and the time of the last poll.

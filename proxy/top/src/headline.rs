@@ -1,7 +1,7 @@
 //! The lines above the tables: the state of the whole gateway.
 
 use super::figures::{UNKNOWN, amount, count, name, quantile, rate, span, spend};
-use super::picture::{Month, Picture};
+use super::snapshot::{Month, Snapshot};
 
 /// Longest name of a gateway, in columns.
 const NAME_COLUMNS_MAX: usize = 32;
@@ -30,14 +30,14 @@ fn piece(tone: Tone, text: impl Into<String>) -> Segment {
 }
 
 /// Name, version, uptime and state.
-pub(super) fn who(picture: &Picture) -> Vec<Segment> {
-    let Picture { gateway, version, uptime, .. } = picture;
+pub(super) fn who(snapshot: &Snapshot) -> Vec<Segment> {
+    let Snapshot { gateway, version, uptime, .. } = snapshot;
     let mut line = vec![
         piece(Tone::Strong, name(gateway, NAME_COLUMNS_MAX)),
         piece(Tone::Plain, format!("taximeter {}", name(version, 16))),
         piece(Tone::Plain, format!("up {}", span(*uptime))),
     ];
-    line.push(match (&picture.away, picture.draining) {
+    line.push(match (&snapshot.away, snapshot.draining) {
         (Some(_), _) => piece(Tone::Bad, "no answer"),
         (None, true) => piece(Tone::Odd, "draining"),
         (None, false) => piece(Tone::Good, "serving"),
@@ -46,11 +46,11 @@ pub(super) fn who(picture: &Picture) -> Vec<Segment> {
 }
 
 /// Request rate, token rates and running requests.
-pub(super) fn what(picture: &Picture) -> Vec<Segment> {
-    let of = |figure: fn(&super::picture::Rates) -> f64| {
-        picture.total.as_ref().map_or_else(|| UNKNOWN.to_owned(), |total| rate(figure(total)))
+pub(super) fn what(snapshot: &Snapshot) -> Vec<Segment> {
+    let of = |figure: fn(&super::snapshot::Rates) -> f64| {
+        snapshot.total.as_ref().map_or_else(|| UNKNOWN.to_owned(), |total| rate(figure(total)))
     };
-    let streams = picture.streams as u64;
+    let streams = snapshot.streams as u64;
     vec![
         piece(Tone::Strong, format!("{} requests/s", of(|total| total.requests))),
         piece(
@@ -62,18 +62,18 @@ pub(super) fn what(picture: &Picture) -> Vec<Segment> {
             ),
         ),
         piece(Tone::Plain, format!("{} streams", count(streams))),
-        piece(Tone::Plain, format!("{} running", count(picture.running as u64))),
+        piece(Tone::Plain, format!("{} running", count(snapshot.running as u64))),
     ]
 }
 
 /// Spend, ledger and store.
-pub(super) fn money(picture: &Picture) -> Vec<Segment> {
-    let currency = picture.currency.as_deref().unwrap_or_default();
-    let spent = picture.total.as_ref().map_or_else(|| UNKNOWN.to_owned(), spend);
+pub(super) fn money(snapshot: &Snapshot) -> Vec<Segment> {
+    let currency = snapshot.currency.as_deref().unwrap_or_default();
+    let spent = snapshot.total.as_ref().map_or_else(|| UNKNOWN.to_owned(), spend);
     let hour = format!("spend {spent} {}", name(currency, 3));
     let mut line = vec![piece(Tone::Strong, format!("{}/h", hour.trim_end()))];
-    line.extend(picture.month.as_ref().map(|month| piece(Tone::Strong, owed(month))));
-    let ledger = &picture.ledger;
+    line.extend(snapshot.month.as_ref().map(|month| piece(Tone::Strong, owed(month))));
+    let ledger = &snapshot.ledger;
     line.push(if !(ledger.is_healthy && ledger.is_open) {
         piece(Tone::Bad, "ledger not writable")
     } else if ledger.lost_entries > 0 {
@@ -81,8 +81,8 @@ pub(super) fn money(picture: &Picture) -> Vec<Segment> {
     } else {
         piece(Tone::Good, "ledger ok")
     });
-    let lag = picture.store.pending_entries;
-    line.push(match (&picture.store.fault, lag) {
+    let lag = snapshot.store.pending_entries;
+    line.push(match (&snapshot.store.fault, lag) {
         (Some(_), _) => piece(Tone::Bad, format!("store fails, {} behind", count(lag))),
         (None, 0) => piece(Tone::Good, "store up to date"),
         (None, _) => piece(Tone::Plain, format!("store {} behind", count(lag))),
@@ -91,40 +91,40 @@ pub(super) fn money(picture: &Picture) -> Vec<Segment> {
 }
 
 /// An error, in one sentence.
-pub(super) fn trouble(picture: &Picture, url: &str) -> Option<String> {
-    if let Some(away) = &picture.away {
+pub(super) fn trouble(snapshot: &Snapshot, url: &str) -> Option<String> {
+    if let Some(away) = &snapshot.away {
         let since = span(away.seconds);
         let why = name(&away.why, 400);
         return Some(format!("no answer from {url} for {since}, trying again ({why})"));
     }
-    picture.store.fault.as_ref().map(|fault| format!("store: {}", name(fault, 400)))
+    snapshot.store.fault.as_ref().map(|fault| format!("store: {}", name(fault, 400)))
 }
 
 /// The title of the chart of times to first token.
-pub(super) fn first_tokens(picture: &Picture) -> String {
+pub(super) fn first_tokens(snapshot: &Snapshot) -> String {
     let of =
-        |which: fn(&super::picture::Rates) -> _| quantile(picture.total.as_ref().and_then(which));
+        |which: fn(&super::snapshot::Rates) -> _| quantile(snapshot.total.as_ref().and_then(which));
     let (p50, p95) = (of(|total| total.first_token_p50), of(|total| total.first_token_p95));
     format!("TTFT  p50 {p50}  p95 {p95}")
 }
 
 /// The title of the chart of output tokens.
-pub(super) fn output_tokens(picture: &Picture) -> String {
-    let known = || picture.points.iter().rev().filter_map(|point| point.output_tokens);
+pub(super) fn output_tokens(snapshot: &Snapshot) -> String {
+    let known = || snapshot.points.iter().rev().filter_map(|point| point.output_tokens);
     let of = |number: Option<f64>| number.map_or_else(|| UNKNOWN.to_owned(), rate);
     let (now, most) = (of(known().next()), of(known().reduce(f64::max)));
     format!("output tokens/s  now {now}  peak {most}")
 }
 
 /// The window of the rates.
-pub(super) fn window(picture: &Picture) -> String {
-    if picture.total.is_none() {
+pub(super) fn window(snapshot: &Snapshot) -> String {
+    if snapshot.total.is_none() {
         return "no rates yet".to_owned();
     }
-    if picture.window >= 60.0 {
+    if snapshot.window >= 60.0 {
         return "rates over the last minute".to_owned();
     }
-    format!("rates over the last {}", span(picture.window.ceil()))
+    format!("rates over the last {}", span(snapshot.window.ceil()))
 }
 
 fn owed(month: &Month) -> String {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::picture::{Month, NamedRates, Outage, Picture, Point, Rates};
 use super::sample::{Running, Sample, Sums};
+use super::snapshot::{Month, NamedRates, Outage, Point, Rates, Snapshot};
 
 /// The window of rates.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -88,7 +88,7 @@ impl History {
     }
 
     /// The data to show.
-    pub(super) fn picture(&self, now: Instant) -> Picture {
+    pub(super) fn snapshot(&self, now: Instant) -> Snapshot {
         let (sample, status) = (&*self.latest, &self.latest.status);
         let total = self.totals.front().and_then(|(from, earlier)| {
             let news = sample.total.since(earlier);
@@ -100,7 +100,7 @@ impl History {
             why: why.clone(),
         });
         let since = now.saturating_duration_since(self.at).as_secs_f64();
-        Picture {
+        Snapshot {
             gateway: status.gateway.clone(),
             version: status.version.clone(),
             uptime: status.uptime_seconds + if away.is_none() { since } else { 0.0 },
@@ -186,7 +186,7 @@ fn rates(news: &Sums, elapsed: Duration, spent: f64) -> Option<Rates> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Gateway, history_of, picture_of};
+    use super::super::fixture::{Gateway, history_of, snapshot_of};
     use super::*;
     use taximeter_system::clock;
 
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn the_first_look_has_no_rates() {
-        let picture = picture_of(&[Gateway::new().ended("acme", "m", 3, "0.25")]);
-        assert_eq!((picture.total, picture.tenants[0].rates.clone()), (None, None));
+        let snapshot = snapshot_of(&[Gateway::new().ended("acme", "m", 3, "0.25")]);
+        assert_eq!((snapshot.total, snapshot.tenants[0].rates.clone()), (None, None));
     }
 
     #[test]
@@ -214,26 +214,26 @@ mod tests {
             Gateway::new().ended("acme", "m", 10, "0.25").ended("zeta", "m", 10, "0.25"),
             Gateway::new().ended("acme", "m", 40, "0.25").ended("zeta", "m", 20, "0.25"),
         ];
-        let picture = picture_of(&looks);
-        let acme = rates_of(&picture.tenants, "acme");
+        let snapshot = snapshot_of(&looks);
+        let acme = rates_of(&snapshot.tenants, "acme");
         assert!(close(acme.requests, 3.0) && close(acme.output_tokens, 150.0), "{acme:?}");
         assert!(close(acme.spend, 10.8) && close(acme.share.unwrap(), 0.75), "{acme:?}");
-        let total = picture.total.unwrap();
+        let total = snapshot.total.unwrap();
         assert!(close(total.requests, 4.0) && close(total.input_tokens, 400.0), "{total:?}");
-        assert_eq!(rates_of(&picture.models, "m").requests.to_bits(), total.requests.to_bits());
+        assert_eq!(rates_of(&snapshot.models, "m").requests.to_bits(), total.requests.to_bits());
         let p50 = total.first_token_p50.unwrap();
         assert!(close(p50.seconds, 0.175) && !p50.beyond, "{p50:?}");
-        assert_eq!(picture.currency.as_deref(), Some("USD"));
+        assert_eq!(snapshot.currency.as_deref(), Some("USD"));
     }
 
     #[test]
     fn rates_forget_what_is_older_than_a_minute() {
         let mut looks = vec![Gateway::new(), Gateway::new().ended("acme", "m", 600, "0.25")];
         looks.extend((0..7).map(|_| Gateway::new().ended("acme", "m", 600, "0.25")));
-        let picture = picture_of(&looks);
-        assert!(close(picture.window, 60.0), "{}", picture.window);
-        assert!(close(rates_of(&picture.tenants, "acme").requests, 0.0));
-        assert!(close(picture.total.unwrap().requests, 0.0));
+        let snapshot = snapshot_of(&looks);
+        assert!(close(snapshot.window, 60.0), "{}", snapshot.window);
+        assert!(close(rates_of(&snapshot.tenants, "acme").requests, 0.0));
+        assert!(close(snapshot.total.unwrap().requests, 0.0));
     }
 
     #[test]
@@ -244,10 +244,10 @@ mod tests {
             Gateway::new().ended("acme", "m", 1, "0.25"),
         ];
         let (history, now) = history_of(clock::now(), &looks[..2]);
-        let picture = history.picture(now);
-        assert!(close(rates_of(&picture.tenants, "acme").output_tokens, 3.0));
-        assert_eq!(row(&picture.models, "m").running, 1);
-        let points = picture_of(&looks).points;
+        let snapshot = history.snapshot(now);
+        assert!(close(rates_of(&snapshot.tenants, "acme").output_tokens, 3.0));
+        assert_eq!(row(&snapshot.models, "m").running, 1);
+        let points = snapshot_of(&looks).points;
         let tokens: Vec<_> = points.iter().filter_map(|point| point.output_tokens).collect();
         assert!(close(tokens[0], 3.0) && close(tokens[1], 2.0), "50 tokens in all: {tokens:?}");
     }
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn what_turns_out_to_be_less_is_not_counted_twice() {
         let looks = [40, 20, 45].map(|tokens| Gateway::new().running("acme", Some("m"), tokens));
-        let points = picture_of(&looks).points;
+        let points = snapshot_of(&looks).points;
         let tokens: Vec<_> = points.iter().filter_map(|point| point.output_tokens).collect();
         assert!(close(tokens[0], 0.0) && close(tokens[1], 0.5), "{tokens:?}");
     }
@@ -266,13 +266,13 @@ mod tests {
         anew.status["started_at"] = "2026-11-20T19:11:55Z".into();
         let looks = [Gateway::new().ended("acme", "m", 900, "0.25"), anew];
         let (mut history, now) = history_of(clock::now(), &looks);
-        let picture = history.picture(now);
-        assert_eq!((picture.total, picture.points.len()), (None, 1));
+        let snapshot = history.snapshot(now);
+        assert_eq!((snapshot.total, snapshot.points.len()), (None, 1));
         let mut later = Gateway::new().ended("acme", "m", 15, "0.25");
         later.status["started_at"] = "2026-11-20T19:11:55Z".into();
         let now = now + Duration::from_secs(10);
         history.add(now, later.sample());
-        assert!(close(history.picture(now).total.unwrap().requests, 1.0));
+        assert!(close(history.snapshot(now).total.unwrap().requests, 1.0));
     }
 
     #[test]
@@ -281,19 +281,19 @@ mod tests {
         for seconds in [1, 2, 3] {
             history.missed(now + Duration::from_secs(seconds), "refused".to_owned());
         }
-        let picture = history.picture(now + Duration::from_secs(4));
-        let away = picture.away.unwrap();
+        let snapshot = history.snapshot(now + Duration::from_secs(4));
+        let away = snapshot.away.unwrap();
         assert!(close(away.seconds, 3.0) && away.why == "refused", "{away:?}");
-        assert_eq!(picture.gateway, "edge-1");
+        assert_eq!(snapshot.gateway, "edge-1");
         history.add(now + Duration::from_secs(5), Gateway::new().sample());
-        assert_eq!(history.picture(now + Duration::from_secs(5)).away, None);
+        assert_eq!(history.snapshot(now + Duration::from_secs(5)).away, None);
     }
 
     #[test]
     fn whom_metrics_do_not_name_is_other_while_running_too() {
         let look = Gateway::new().ended("other", "m", 1, "0.25").running("tiny", Some("m"), 9);
-        let picture = picture_of(&[look]);
-        let names: Vec<_> = picture.tenants.iter().map(|row| &*row.name).collect();
-        assert_eq!((names, picture.tenants[0].running), (vec!["other"], 1));
+        let snapshot = snapshot_of(&[look]);
+        let names: Vec<_> = snapshot.tenants.iter().map(|row| &*row.name).collect();
+        assert_eq!((names, snapshot.tenants[0].running), (vec!["other"], 1));
     }
 }

@@ -1,7 +1,7 @@
 //! `taximeter top`: the live view of a gateway on a terminal.
 //!
 //! Begin with `sample.rs` (one look at a gateway), then follow the data: `sample` adds up a look,
-//! `history` makes rates from two looks, `picture` is what there is to show, `listing` and
+//! `history` makes rates from two looks, `snapshot` is what there is to show, `listing` and
 //! `headline` turn it into text, `view` draws it on a terminal and `plain` writes it to a file.
 //! Everything from `sample` to `view` is pure.
 //!
@@ -21,10 +21,10 @@ mod fixture;
 mod headline;
 mod history;
 mod listing;
-mod picture;
 mod plain;
 mod sample;
 mod screen;
+mod snapshot;
 mod terminal;
 mod view;
 
@@ -46,9 +46,9 @@ pub use self::client::AdminFault;
 
 use self::client::{Client, Credentials};
 use self::history::History;
-use self::picture::Month;
 use self::sample::Sample;
 use self::screen::{KeyEffect, Screen};
+use self::snapshot::Month;
 use self::terminal::FullScreen;
 use self::view::{Theme, View};
 
@@ -171,7 +171,7 @@ pub fn run(args: &TopArgs, out: &mut dyn Write) -> Result<(), TopError> {
             }
             sleep(args.every).await;
             history.add(clock::now(), client.poll().await.map_err(failed)?);
-            return Ok(plain::write(&history.picture(clock::now()), &url, out)?);
+            return Ok(plain::write(&history.snapshot(clock::now()), &url, out)?);
         }
         watch(client, history, args.every, &url).await.map_err(TopError::Screen)
     })
@@ -195,18 +195,18 @@ async fn watch(client: Client, mut history: History, every: Duration, url: &str)
     let view = View { url, theme: Theme { colours } };
     let mut taken = FullScreen::new()?;
     let mut events = terminal::events()?;
-    let (tell, mut told) = channel(1);
-    tokio::spawn(send_polls(client.clone(), every, tell.clone()));
-    tokio::spawn(send_months(client, tell));
+    let (sender, mut updates) = channel(1);
+    tokio::spawn(send_polls(client.clone(), every, sender.clone()));
+    tokio::spawn(send_months(client, sender));
     let mut redraw = interval(REDRAW_PERIOD);
     redraw.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut screen = Screen::default();
-    let mut picture = history.picture(clock::now());
+    let mut snapshot = history.snapshot(clock::now());
     loop {
         if !screen.paused {
-            picture = history.picture(clock::now());
+            snapshot = history.snapshot(clock::now());
         }
-        taken.terminal.draw(|frame| view.draw(&picture, &mut screen, frame))?;
+        taken.terminal.draw(|frame| view.draw(&snapshot, &mut screen, frame))?;
         tokio::select! {
             event = events.recv() => match event {
                 Some(Event::Key(key)) if screen.on_key(key) == KeyEffect::Quit => return Ok(()),
@@ -214,7 +214,7 @@ async fn watch(client: Client, mut history: History, every: Duration, url: &str)
                 // The terminal is closed.
                 None => return Ok(()),
             },
-            Some(told) = told.recv() => match told {
+            Some(update) = updates.recv() => match update {
                 Update::Poll(Ok(sample)) => history.add(clock::now(), *sample),
                 Update::Poll(Err(fault)) => history.missed(clock::now(), fault.to_string()),
                 Update::Month(month) => history.set_month(month),
@@ -226,7 +226,7 @@ async fn watch(client: Client, mut history: History, every: Duration, url: &str)
 }
 
 /// Polls the gateway. If it is slow, the polls are further apart.
-async fn send_polls(client: Client, every: Duration, tell: Sender<Update>) {
+async fn send_polls(client: Client, every: Duration, sender: Sender<Update>) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first poll is done.
@@ -234,20 +234,20 @@ async fn send_polls(client: Client, every: Duration, tell: Sender<Update>) {
     loop {
         ticks.tick().await;
         let sample = client.poll().await.map(Box::new);
-        if tell.send(Update::Poll(sample)).await.is_err() {
+        if sender.send(Update::Poll(sample)).await.is_err() {
             return;
         }
     }
 }
 
 /// Queries the month's cost again and again. A failed query keeps the last known value.
-async fn send_months(client: Client, tell: Sender<Update>) {
+async fn send_months(client: Client, sender: Sender<Update>) {
     loop {
         let asked = clock::now();
         let month = client.month().await;
         let took = clock::now() - asked;
         if let Ok(month) = month
-            && tell.send(Update::Month(month)).await.is_err()
+            && sender.send(Update::Month(month)).await.is_err()
         {
             return;
         }

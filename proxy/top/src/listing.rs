@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use super::figures::{
     UNKNOWN, count, name, quantile, rate, share, span, spend, time, time_or_unknown,
 };
-use super::picture::{NamedRates, Picture, Rates};
 use super::sample::{Running, Upstream};
 use super::screen::{Order, RunningOrder, Screen};
+use super::snapshot::{NamedRates, Rates, Snapshot};
 
 /// Least width of a name, in columns of text.
 const NAME_COLUMNS_MIN: usize = 6;
@@ -40,7 +40,7 @@ struct ColumnSpec<T> {
     columns: usize,
     /// Least width of the table that shows it.
     table_columns_min: usize,
-    text: fn(&Picture, &T, usize) -> String,
+    text: fn(&Snapshot, &T, usize) -> String,
     is_figure: bool,
 }
 
@@ -48,7 +48,7 @@ const fn figure<T>(
     head: &'static str,
     columns: usize,
     table_columns_min: usize,
-    text: fn(&Picture, &T, usize) -> String,
+    text: fn(&Snapshot, &T, usize) -> String,
 ) -> ColumnSpec<T> {
     ColumnSpec { head, columns, table_columns_min, text, is_figure: true }
 }
@@ -57,7 +57,7 @@ const fn word<T>(
     head: &'static str,
     columns: usize,
     table_columns_min: usize,
-    text: fn(&Picture, &T, usize) -> String,
+    text: fn(&Snapshot, &T, usize) -> String,
 ) -> ColumnSpec<T> {
     ColumnSpec { head, columns, table_columns_min, text, is_figure: false }
 }
@@ -91,20 +91,20 @@ const UPSTREAMS: [ColumnSpec<Upstream>; 5] = [
     word("health", 9, 0, |_, upstream, columns| name(&upstream.health, columns)),
     figure("live", 5, 0, |_, upstream, _| count(upstream.open_requests as u64)),
     figure("failures", 8, 0, |_, upstream, _| count(upstream.failures)),
-    figure("answered", 11, 56, |picture, upstream, _| {
-        upstream.answered_at.map_or_else(|| UNKNOWN.to_owned(), |at| ago(picture.at, at))
+    figure("answered", 11, 56, |snapshot, upstream, _| {
+        upstream.answered_at.map_or_else(|| UNKNOWN.to_owned(), |at| ago(snapshot.at, at))
     }),
-    word("  last failure", 30, 80, |picture, upstream, columns| {
+    word("  last failure", 30, 80, |snapshot, upstream, columns| {
         upstream.last_failure.as_ref().map_or_else(String::new, |failure| {
             let cause = failure.cause.replace('_', " ");
-            name(&format!("  {cause}, {}", ago(picture.at, failure.at)), columns)
+            name(&format!("  {cause}, {}", ago(snapshot.at, failure.at)), columns)
         })
     }),
 ];
 
 /// The table of tenants or models. `columns` is its width, `rows` are the visible rows.
 pub(super) fn of_names(
-    picture: &Picture,
+    snapshot: &Snapshot,
     what: &'static str,
     all: &[NamedRates],
     screen: &Screen,
@@ -115,17 +115,17 @@ pub(super) fn of_names(
     sorted.sort_by(|one, other| compared(screen.order, one, other));
     let table =
         TableSpec { what, figures: &RATES, nothing: "no requests yet", name: |row| &row.name };
-    table.listing(picture, &sorted, columns, rows)
+    table.listing(snapshot, &sorted, columns, rows)
 }
 
 /// The table of running requests.
 pub(super) fn of_running(
-    picture: &Picture,
+    snapshot: &Snapshot,
     screen: &Screen,
     columns: usize,
     rows: Range<usize>,
 ) -> Listing {
-    let mut sorted: Vec<_> = picture.requests.iter().collect();
+    let mut sorted: Vec<_> = snapshot.requests.iter().collect();
     let age = |one: &Running, other: &Running| other.duration.total_cmp(&one.duration);
     sorted.sort_by(|one, other| match screen.running_order {
         RunningOrder::Age => age(one, other),
@@ -142,19 +142,19 @@ pub(super) fn of_running(
         nothing: "no request is running",
         name: |one| &one.tenant,
     };
-    table.listing(picture, &sorted, columns, rows)
+    table.listing(snapshot, &sorted, columns, rows)
 }
 
 /// The table of upstreams, in order of preference.
-pub(super) fn of_upstreams(picture: &Picture, columns: usize, rows: Range<usize>) -> Listing {
-    let all: Vec<_> = picture.upstreams.iter().collect();
+pub(super) fn of_upstreams(snapshot: &Snapshot, columns: usize, rows: Range<usize>) -> Listing {
+    let all: Vec<_> = snapshot.upstreams.iter().collect();
     let table = TableSpec {
         what: "upstreams",
         figures: &UPSTREAMS,
         nothing: "no upstream",
         name: |one| &one.name,
     };
-    table.listing(picture, &all, columns, rows)
+    table.listing(snapshot, &all, columns, rows)
 }
 
 /// How a table is made.
@@ -168,7 +168,7 @@ struct TableSpec<'t, T> {
 impl<T> TableSpec<'_, T> {
     fn listing(
         &self,
-        picture: &Picture,
+        snapshot: &Snapshot,
         all: &[&T],
         columns: usize,
         rows: Range<usize>,
@@ -192,7 +192,7 @@ impl<T> TableSpec<'_, T> {
         }));
         let row = |item: &&T| {
             let mut cells = vec![name((self.name)(item), first)];
-            cells.extend(fitting.iter().map(|figure| (figure.text)(picture, item, of(figure))));
+            cells.extend(fitting.iter().map(|figure| (figure.text)(snapshot, item, of(figure))));
             cells
         };
         Listing { columns: heads, rows: shown.iter().map(row).collect(), nothing: self.nothing }

@@ -6,28 +6,28 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::headline::{self, Segment};
 use super::listing::{Listing, of_names, of_running, of_upstreams};
-use super::picture::Picture;
 use super::screen::Screen;
+use super::snapshot::Snapshot;
 
 /// Width of the tables: enough for every column.
 const COLUMNS: usize = 200;
 
 /// Writes everything.
-pub(super) fn write(picture: &Picture, url: &str, out: &mut dyn Write) -> io::Result<()> {
-    for pieces in [headline::who(picture), headline::what(picture), headline::money(picture)] {
+pub(super) fn write(snapshot: &Snapshot, url: &str, out: &mut dyn Write) -> io::Result<()> {
+    for pieces in [headline::who(snapshot), headline::what(snapshot), headline::money(snapshot)] {
         writeln!(out, "{}", joined(&pieces))?;
     }
-    writeln!(out, "{}, {}", headline::first_tokens(picture), headline::window(picture))?;
-    if let Some(trouble) = headline::trouble(picture, url) {
+    writeln!(out, "{}, {}", headline::first_tokens(snapshot), headline::window(snapshot))?;
+    if let Some(trouble) = headline::trouble(snapshot, url) {
         writeln!(out, "{trouble}")?;
     }
     let screen = Screen::default();
-    let named = |what, all| of_names(picture, what, all, &screen, COLUMNS, 0..usize::MAX);
+    let named = |what, all| of_names(snapshot, what, all, &screen, COLUMNS, 0..usize::MAX);
     for listing in [
-        named("tenants", &picture.tenants),
-        named("models", &picture.models),
-        of_running(picture, &screen, COLUMNS, 0..usize::MAX),
-        of_upstreams(picture, COLUMNS, 0..usize::MAX),
+        named("tenants", &snapshot.tenants),
+        named("models", &snapshot.models),
+        of_running(snapshot, &screen, COLUMNS, 0..usize::MAX),
+        of_upstreams(snapshot, COLUMNS, 0..usize::MAX),
     ] {
         writeln!(out, "\n{}", table(listing))?;
     }

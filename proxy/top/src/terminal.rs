@@ -41,16 +41,16 @@ impl Drop for FullScreen {
 ///
 /// Errors: the system has no thread for it.
 pub(super) fn events() -> io::Result<Receiver<Event>> {
-    let (tell, told) = channel(EVENTS_MAX);
+    let (sender, receiver) = channel(EVENTS_MAX);
     // The thread waits for the terminal until the process ends. Nothing joins it.
     thread::Builder::new().name("keys".to_owned()).spawn(move || {
         while let Ok(event) = event::read() {
-            if tell.blocking_send(event).is_err() {
+            if sender.blocking_send(event).is_err() {
                 return;
             }
         }
     })?;
-    Ok(told)
+    Ok(receiver)
 }
 
 #[cfg(test)]

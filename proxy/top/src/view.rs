@@ -13,8 +13,8 @@ use ratatui::widgets::{
 use super::figures::{count, width};
 use super::headline::{self, Segment, Tone};
 use super::listing::{Listing, of_names, of_running, of_upstreams};
-use super::picture::{Picture, Point};
 use super::screen::{Screen, Show};
+use super::snapshot::{Point, Snapshot};
 
 /// A smaller window shows only a message.
 const LEAST: (u16, u16) = (40, 10);
@@ -80,7 +80,7 @@ pub(super) struct View<'a> {
 
 impl View<'_> {
     /// Draws everything. It also limits how far `screen` scrolls.
-    pub(super) fn draw(&self, picture: &Picture, screen: &mut Screen, frame: &mut Frame<'_>) {
+    pub(super) fn draw(&self, snapshot: &Snapshot, screen: &mut Screen, frame: &mut Frame<'_>) {
         let area = frame.area();
         if area.width < LEAST.0 || area.height < LEAST.1 {
             let (columns, rows) = LEAST;
@@ -102,27 +102,27 @@ impl View<'_> {
             Constraint::Length(1),
         ])
         .areas(area);
-        self.draw_head(picture, frame, head);
+        self.draw_head(snapshot, frame, head);
         if lines > 0 {
-            self.draw_over_time(picture, frame, over_time);
+            self.draw_over_time(snapshot, frame, over_time);
         }
         match screen.show {
-            Show::Overview => self.draw_overview(picture, screen, frame, tables),
-            show => self.draw_one(picture, screen, show, frame, tables),
+            Show::Overview => self.draw_overview(snapshot, screen, frame, tables),
+            show => self.draw_one(snapshot, screen, show, frame, tables),
         }
-        self.draw_foot(picture, screen, frame, foot);
+        self.draw_foot(snapshot, screen, frame, foot);
         if screen.help {
             draw_help(frame, area);
         }
     }
 
-    fn draw_head(&self, picture: &Picture, frame: &mut Frame<'_>, area: Rect) {
-        let last = headline::trouble(picture, self.url).map_or_else(
-            || self.line(headline::money(picture)),
+    fn draw_head(&self, snapshot: &Snapshot, frame: &mut Frame<'_>, area: Rect) {
+        let last = headline::trouble(snapshot, self.url).map_or_else(
+            || self.line(headline::money(snapshot)),
             |trouble| Line::styled(trouble, self.theme.of(Tone::Bad)),
         );
-        let who = self.line(headline::who(picture));
-        let lines = vec![who, self.line(headline::what(picture)), last];
+        let who = self.line(headline::who(snapshot));
+        let lines = vec![who, self.line(headline::what(snapshot)), last];
         frame.render_widget(Paragraph::new(lines), area);
     }
 
@@ -137,22 +137,22 @@ impl View<'_> {
         spans.into()
     }
 
-    fn draw_over_time(&self, picture: &Picture, frame: &mut Frame<'_>, area: Rect) {
+    fn draw_over_time(&self, snapshot: &Snapshot, frame: &mut Frame<'_>, area: Rect) {
         let [left, right] =
             Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2).areas(area);
         let first_token = |point: &Point| point.first_token.map(|seconds| seconds * 1e6);
         let output_tokens = |point: &Point| point.output_tokens.map(|rate| rate * 1e3);
-        let title = headline::first_tokens(picture);
-        self.draw_line(&title, self.theme.line(true), picture, first_token, frame, left);
-        let title = headline::output_tokens(picture);
-        self.draw_line(&title, self.theme.line(false), picture, output_tokens, frame, right);
+        let title = headline::first_tokens(snapshot);
+        self.draw_line(&title, self.theme.line(true), snapshot, first_token, frame, left);
+        let title = headline::output_tokens(snapshot);
+        self.draw_line(&title, self.theme.line(false), snapshot, output_tokens, frame, right);
     }
 
     fn draw_line(
         &self,
         title: &str,
         style: Style,
-        picture: &Picture,
+        snapshot: &Snapshot,
         value: impl Fn(&Point) -> Option<f64>,
         frame: &mut Frame<'_>,
         area: Rect,
@@ -160,38 +160,44 @@ impl View<'_> {
         let [head, line] =
             Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
         frame.render_widget(Line::styled(title, self.theme.of(Tone::Strong)), head);
-        let points = picture.points.iter().rev().take(usize::from(line.width));
+        let points = snapshot.points.iter().rev().take(usize::from(line.width));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let points: Vec<_> = points.map(|point| value(point).map(|number| number as u64)).collect();
         let sparkline = Sparkline::default().data(points).style(style).absent_value_symbol(" ");
         frame.render_widget(sparkline.direction(RenderDirection::RightToLeft), line);
     }
 
-    fn draw_overview(&self, picture: &Picture, screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
+    fn draw_overview(
+        &self,
+        snapshot: &Snapshot,
+        screen: &Screen,
+        frame: &mut Frame<'_>,
+        area: Rect,
+    ) {
         let shows = [Show::Tenants, Show::Models, Show::Running, Show::Upstreams];
-        let wanted = shows.map(|show| u16::try_from(rows_of(picture, show) + 1));
+        let wanted = shows.map(|show| u16::try_from(rows_of(snapshot, show) + 1));
         let wanted = wanted.map(|rows| rows.unwrap_or(u16::MAX));
         let heights = shared(area.height, wanted);
         let areas: [Rect; 4] = Layout::vertical(heights.map(Constraint::Length)).areas(area);
         for (show, area) in shows.into_iter().zip(areas) {
             let rows = 0..usize::from(area.height.saturating_sub(1));
-            self.draw_listing(&listing(picture, screen, show, area.width, rows), frame, area);
+            self.draw_listing(&listing(snapshot, screen, show, area.width, rows), frame, area);
         }
     }
 
     fn draw_one(
         &self,
-        picture: &Picture,
+        snapshot: &Snapshot,
         screen: &mut Screen,
         show: Show,
         frame: &mut Frame<'_>,
         area: Rect,
     ) {
         let room = usize::from(area.height.saturating_sub(1));
-        let all = rows_of(picture, show);
+        let all = rows_of(snapshot, show);
         screen.above = screen.above.min(all.saturating_sub(room));
         let rows = screen.above..screen.above + room;
-        self.draw_listing(&listing(picture, screen, show, area.width, rows), frame, area);
+        self.draw_listing(&listing(snapshot, screen, show, area.width, rows), frame, area);
     }
 
     fn draw_listing(&self, listing: &Listing, frame: &mut Frame<'_>, area: Rect) {
@@ -216,8 +222,8 @@ impl View<'_> {
         }
     }
 
-    fn draw_foot(&self, picture: &Picture, screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
-        let note = self.note(picture, screen, frame.area());
+    fn draw_foot(&self, snapshot: &Snapshot, screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
+        let note = self.note(snapshot, screen, frame.area());
         let columns = u16::try_from(note.width()).unwrap_or(area.width).min(area.width);
         let right = Rect { x: area.right() - columns, width: columns, ..area };
         frame.render_widget(note, right);
@@ -237,7 +243,7 @@ impl View<'_> {
     }
 
     /// A note about the visible tables.
-    fn note(&self, picture: &Picture, screen: &Screen, area: Rect) -> Line<'static> {
+    fn note(&self, snapshot: &Snapshot, screen: &Screen, area: Rect) -> Line<'static> {
         if screen.paused {
             Line::styled("PAUSED", self.theme.of(Tone::Odd))
         } else if area.width < WHOLE.0 || area.height < WHOLE.1 {
@@ -245,7 +251,7 @@ impl View<'_> {
         } else if screen.above > 0 {
             Line::raw(format!("{} rows above", count(screen.above as u64)))
         } else {
-            Line::raw(headline::window(picture))
+            Line::raw(headline::window(snapshot))
         }
     }
 }
@@ -267,18 +273,18 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// The number of rows of a table.
-fn rows_of(picture: &Picture, show: Show) -> usize {
+fn rows_of(snapshot: &Snapshot, show: Show) -> usize {
     match show {
         Show::Overview => 0,
-        Show::Tenants => picture.tenants.len(),
-        Show::Models => picture.models.len(),
-        Show::Running => picture.requests.len(),
-        Show::Upstreams => picture.upstreams.len(),
+        Show::Tenants => snapshot.tenants.len(),
+        Show::Models => snapshot.models.len(),
+        Show::Running => snapshot.requests.len(),
+        Show::Upstreams => snapshot.upstreams.len(),
     }
 }
 
 fn listing(
-    picture: &Picture,
+    snapshot: &Snapshot,
     screen: &Screen,
     show: Show,
     columns: u16,
@@ -286,11 +292,11 @@ fn listing(
 ) -> Listing {
     let columns = usize::from(columns);
     match show {
-        Show::Models => of_names(picture, "models", &picture.models, screen, columns, rows),
-        Show::Running => of_running(picture, screen, columns, rows),
-        Show::Upstreams => of_upstreams(picture, columns, rows),
+        Show::Models => of_names(snapshot, "models", &snapshot.models, screen, columns, rows),
+        Show::Running => of_running(snapshot, screen, columns, rows),
+        Show::Upstreams => of_upstreams(snapshot, columns, rows),
         Show::Overview | Show::Tenants => {
-            of_names(picture, "tenants", &picture.tenants, screen, columns, rows)
+            of_names(snapshot, "tenants", &snapshot.tenants, screen, columns, rows)
         }
     }
 }

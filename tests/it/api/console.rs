@@ -219,14 +219,14 @@ fn the_unknown_is_said_and_is_no_zero() {
     for record in gateway.records() {
         let path = format!("/requests/{}", record["id"].as_str().expect("an id"));
         let text = page(&gateway.admin(&path));
-        let (_, fare) = text.split_once("class=\"digits\">").expect("the fare");
+        let (_, cost) = text.split_once("class=\"digits\">").expect("the cost");
         match record["cost"]["amount"].as_str() {
             Some(_) => {
-                let amount = figure(fare, "data-total=\"cost\"");
+                let amount = figure(cost, "data-total=\"cost\"");
                 let (shown, exact) = (amount.parse::<f64>(), record["cost"]["amount"].as_str());
                 assert_eq!(shown.ok(), exact.and_then(|exact| exact.parse().ok()));
             }
-            None => assert!(fare.starts_with("<span class=\"unknown\">unknown</span>"), "{fare}"),
+            None => assert!(cost.starts_with("<span class=\"unknown\">unknown</span>"), "{cost}"),
         }
     }
     let overview = page(&gateway.admin("/"));

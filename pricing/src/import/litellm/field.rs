@@ -1,10 +1,10 @@
-//! What a field of LiteLLM's prices.
+//! The meaning of LiteLLM's price fields.
 
 use crate::import::json::Members;
 use crate::meter::MeterName;
 use crate::row::ServiceTier;
 
-/// What a model is asked for: its `mode`.
+/// The `mode` of a model: what it is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Embeddings, moderations.
@@ -15,7 +15,7 @@ pub(super) enum Mode {
     Speech,
     Images,
     Videos,
-    /// Text, and all that we know no more of.
+    /// Text, and every mode that is not known.
     Other,
 }
 
@@ -38,36 +38,36 @@ impl Mode {
     }
 }
 
-/// Where a rate belongs.
+/// The meter, the context and the tier of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FieldMeaning {
     pub(super) meter: MeterName,
-    /// Input tokens above which it holds.
+    /// The rate holds above this number of input tokens.
     pub(super) above: Option<u64>,
     pub(super) tier: Option<ServiceTier>,
 }
 
-/// The one field whose price is for a thousand.
+/// The only field whose price is for a thousand.
 pub(super) const PER_THOUSAND_FILE_SEARCHES: &str = "file_search_cost_per_1k_calls";
 
-const BY_SIZE: &str = "goes by the size, which no answer tells";
-const UNKNOWN: &str = "is not known to us";
-const TIER: &str = "is of a service tier that no answer we know names";
-const ELSEWHERE: &str = "what it charges for is told by no answer";
+const BY_SIZE: &str = "depends on the size, which no answer reports";
+const UNKNOWN: &str = "is an unknown field";
+const TIER: &str = "belongs to an unknown service tier";
+const ELSEWHERE: &str = "no answer reports the quantity that it charges for";
 const FREE: &str =
-    "what is free a day or a month belongs to the bill, not to the price of a request";
-const REGION: &str = "which endpoints it is of is not told";
+    "a free quantity per day or month belongs to the bill, not to the price of a request";
+const REGION: &str = "the file does not say to which endpoints it belongs";
 const RESERVED: &str = "charges for the time of reserved machines, not for requests";
 const CITATIONS: &str = "citations are counted as output";
 
-/// Where the field belongs; `None` when it decides no cost.
+/// The meaning of a field. `None` if the field does not affect the cost.
 ///
-/// Errors: it decides one, and why it cannot be taken.
-pub(super) fn place(
+/// Errors: the field affects the cost but cannot be imported, with the reason.
+pub(super) fn meaning(
     field: &str,
     mode: Mode,
     members: &Members<'_>,
-) -> Result<Option<Place>, &'static str> {
+) -> Result<Option<FieldMeaning>, &'static str> {
     let (rest, tier) = tier(field)?;
     let (base, above) = above(rest);
     let meter = match token(base) {
@@ -77,7 +77,7 @@ pub(super) fn place(
             None => return Ok(None),
         },
     };
-    Ok(Some(Place { meter, above, tier }))
+    Ok(Some(FieldMeaning { meter, above, tier }))
 }
 
 fn tier(field: &str) -> Result<(&str, Option<ServiceTier>), &'static str> {
@@ -97,7 +97,7 @@ fn tier(field: &str) -> Result<(&str, Option<ServiceTier>), &'static str> {
     Ok((field, None))
 }
 
-/// `…_above_272k_tokens`. What is `above_1hr` is a time to live.
+/// Reads `…_above_272k_tokens`. A suffix such as `above_1hr` is a time to live.
 fn above(field: &str) -> (&str, Option<u64>) {
     let parts = field.strip_suffix("k_tokens").and_then(|rest| rest.rsplit_once("_above_"));
     match parts.and_then(|(base, thousands)| Some((base, thousands.parse::<u64>().ok()?))) {
@@ -127,7 +127,7 @@ fn token(base: &str) -> Option<MeterName> {
     })
 }
 
-/// What is no token.
+/// Meters that do not count tokens.
 fn other(base: &str, mode: Mode, members: &Members<'_>) -> Result<Option<MeterName>, &'static str> {
     let has = |field: &str| members.get(field).is_some();
     let sized = |before: &str| {
@@ -142,7 +142,7 @@ fn other(base: &str, mode: Mode, members: &Members<'_>) -> Result<Option<MeterNa
         "input_cost_per_query" if mode == Mode::Search => MeterName::Requests,
         "ocr_cost_per_page" => MeterName::Pages,
         "input_cost_per_second" if mode == Mode::Transcription => MeterName::AudioSeconds,
-        // Many rows have the one price under both names.
+        // Many rows have the same price under both names.
         "output_cost_per_second" if mode == Mode::Transcription => {
             if has("input_cost_per_second") {
                 return Ok(None);
@@ -163,7 +163,7 @@ fn other(base: &str, mode: Mode, members: &Members<'_>) -> Result<Option<MeterNa
             return Err(BY_SIZE);
         }
         "output_cost_per_image" if mode == Mode::Images => MeterName::Images,
-        // The older name of the same.
+        // An older name of the same price.
         "input_cost_per_image" if mode == Mode::Images && !has("output_cost_per_image") => {
             MeterName::Images
         }
@@ -171,14 +171,15 @@ fn other(base: &str, mode: Mode, members: &Members<'_>) -> Result<Option<MeterNa
     }))
 }
 
-/// What decides no cost, or one that cannot be taken.
+/// Fields that do not affect the cost, or cannot be imported.
 fn no_price(base: &str) -> Result<Option<MeterName>, &'static str> {
     let is_sized = |before: &str| {
         base.strip_prefix(before)
             .is_some_and(|size| size.starts_with(|first: char| first.is_ascii_digit()))
     };
     match base {
-        // The same prices in a unit of Databricks' own; and which field the search's price is by.
+        // The same prices in a unit of Databricks, and the field that says what a search's price is
+        // for.
         "input_dbu_cost_per_token" | "output_dbu_cost_per_token" | "web_search_billing_unit" => {
             Ok(None)
         }
@@ -200,8 +201,8 @@ fn no_price(base: &str) -> Result<Option<MeterName>, &'static str> {
 mod tests {
     use super::*;
 
-    fn placed(field: &str) -> Result<Option<Place>, &'static str> {
-        place(field, Mode::Other, &Members::default())
+    fn placed(field: &str) -> Result<Option<FieldMeaning>, &'static str> {
+        meaning(field, Mode::Other, &Members::default())
     }
 
     #[test]
@@ -224,7 +225,7 @@ mod tests {
                 None,
             ),
         ] {
-            assert_eq!(placed(field), Ok(Some(Place { meter, above, tier })), "{field}");
+            assert_eq!(placed(field), Ok(Some(FieldMeaning { meter, above, tier })), "{field}");
         }
     }
 

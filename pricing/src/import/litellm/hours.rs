@@ -1,4 +1,4 @@
-//! LiteLLM's hours of the day, in UTC, on weekdays that may be another zone's.
+//! LiteLLM's hours of the day in UTC. Their weekdays may belong to another time zone.
 
 use taximeter_json::Value;
 
@@ -8,12 +8,12 @@ use crate::off_peak::{Day, Hours, Window};
 /// Minutes of a day.
 const DAY: u16 = 24 * 60;
 
-/// Why there are no windows.
+/// Why the windows cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// They are not written as they must be.
+    /// They have a wrong form.
     Wrong,
-    /// Their days are those of a zone that we do not know.
+    /// Their weekdays belong to an unknown time zone.
     Zone,
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Fault {
 pub(super) fn windows(members: &Members<'_>) -> Result<Vec<Window>, Fault> {
     let ahead = match members.text("weekday_timezone").as_deref() {
         None | Some("UTC" | "Etc/UTC") => 0,
-        // The same all year.
+        // These zones have the same offset all year.
         Some("Asia/Shanghai" | "Asia/Singapore" | "Asia/Hong_Kong") => 8 * 60,
         Some(_) => return Err(Fault::Zone),
     };
@@ -39,7 +39,7 @@ pub(super) fn windows(members: &Members<'_>) -> Result<Vec<Window>, Fault> {
     if windows.is_empty() { Err(Fault::Wrong) } else { Ok(windows) }
 }
 
-/// 1 is Monday.
+/// Weekdays by number. 1 is Monday.
 fn weekdays(list: Value<'_>) -> Result<Vec<Day>, Fault> {
     let days = list.elements().ok_or(Fault::Wrong)?;
     let day = |number: Value<'_>| {
@@ -49,7 +49,7 @@ fn weekdays(list: Value<'_>) -> Result<Vec<Day>, Fault> {
     days.into_iter().map(|number| day(number).ok_or(Fault::Wrong)).collect()
 }
 
-/// Adds one text of hours, or a list of them.
+/// Adds one text of hours, or a list of texts.
 fn add(
     hours: Value<'_>,
     days: Vec<Day>,
@@ -74,11 +74,12 @@ fn add(
         let parts = match until {
             0 => vec![(from, DAY)],
             until if from < until => vec![(from, until)],
-            // Over midnight; on which day that counts as is told only where all days are alike.
+            // Over midnight. The file does not say to which of the two days the hours belong, so
+            // this is allowed only if all days are alike.
             until if days.len() == Day::ALL.len() => vec![(from, DAY), (0, until)],
             _ => return Err(Fault::Wrong),
         };
-        // While UTC is still on the day before, the zone's weekday has begun.
+        // At the end of a UTC day, the next weekday of the zone has already begun.
         let turn = DAY - ahead;
         for (from, until) in parts {
             same_day.extend(between(from, until.min(turn)));

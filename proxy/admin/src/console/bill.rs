@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan as _};
 use maud::{Markup, html};
 use serde::Deserialize;
 use taximeter_billing::{
-    BillError, Covered, Credit, Invoice, InvoiceLine, Invoicer, Period, TenantPart, Unit,
+    BillError, Covered, Credit, Invoice, InvoiceLine, Invoicer, Period, TenantInvoice, Unit,
 };
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::terms::{Scope, Terms};
@@ -174,7 +174,7 @@ fn parts(invoice: &Invoice, view: &View) -> Markup {
     }
 }
 
-fn tenant(part: &TenantPart, lines: &[InvoiceLine], places: u32, view: &View) -> Markup {
+fn tenant(part: &TenantInvoice, lines: &[InvoiceLine], places: u32, view: &View) -> Markup {
     let left_out = part.lines.len() - lines.len();
     let has_many = part.totals.len() > 1;
     html! {

@@ -112,7 +112,7 @@ impl Frame {
         if let Ok(main) = tokio::time::timeout(PATIENCE, &mut main).await {
             return Ok(answer(StatusCode::OK, before + &main?.into_string() + &after));
         }
-        let main = main.map(|main| main.unwrap_or_else(|refused| told(&refused.problem())));
+        let main = main.map(|main| main.unwrap_or_else(|refused| explanation(&refused.problem())));
         let rest = stream::once(main.map(move |main| main.into_string() + &after));
         let pieces = stream::iter([before]).chain(rest).map(Ok::<_, Infallible>);
         Ok(answer(StatusCode::OK, Body::from_stream(pieces)))
@@ -122,7 +122,7 @@ impl Frame {
 /// An error as a page.
 pub(super) fn problem(status: StatusCode, problem: &Problem) -> Response {
     let main = html! {
-        (told(problem))
+        (explanation(problem))
         @if status == StatusCode::UNAUTHORIZED {
             ol {
                 li { "Reload this page. The browser asks for a name and a password." }
@@ -140,7 +140,7 @@ pub(super) fn problem(status: StatusCode, problem: &Problem) -> Response {
     answer(status, document.into_string())
 }
 
-fn told(problem: &Problem) -> Markup {
+fn explanation(problem: &Problem) -> Markup {
     html! {
         h1 { (problem.title) }
         p.lead { (sentence(&problem.detail)) "." }

@@ -231,9 +231,9 @@ fn effect_of(condition: &str, word: &str, effect: &EffectPrice) -> Markup {
 fn in_order<'a>(rates: &'a BTreeMap<&'static str, UnitPrice>) -> Vec<(&'a str, &'a UnitPrice)> {
     const ORDER: [&str; 6] =
         ["input", "cache_read", "cache_write", "cache_write_long", "output", "reasoning"];
-    let place = |meter: &str| ORDER.iter().position(|known| *known == meter);
+    let rank = |meter: &str| ORDER.iter().position(|known| *known == meter);
     let mut sorted: Vec<_> = rates.iter().map(|(meter, rate)| (*meter, rate)).collect();
-    sorted.sort_by_key(|(meter, _)| (place(meter).unwrap_or(ORDER.len()), *meter));
+    sorted.sort_by_key(|(meter, _)| (rank(meter).unwrap_or(ORDER.len()), *meter));
     sorted
 }
 

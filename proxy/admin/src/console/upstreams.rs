@@ -80,6 +80,15 @@ fn row(upstream: &UpstreamStatus, view: &View) -> Markup {
                 @if let Some(recognised) = upstream.recognised {
                     ": " (recognised.as_str())
                 }
+                @if let Some(guessed) = upstream.guessed {
+                    "; asked for usage as " (guessed.as_str())
+                }
+                @for refused in &upstream.refused_questions {
+                    br;
+                    "not asked for usage at " (name(&refused.path))
+                    @if let Some(model) = &refused.model { " for " (name(model)) }
+                    " until " (view.time(refused.until))
+                }
             }
             td { (name(&upstream.url)) }
         }

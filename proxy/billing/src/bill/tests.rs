@@ -7,9 +7,9 @@ use taximeter_ledger::RecordCost;
 use taximeter_pricing::Source;
 
 use super::*;
-use crate::{BillRow, Unit, csv, json};
+use crate::{BilledRequest, Unit, csv, json};
 
-/// The owned form of a [`BillRow`], for making many.
+/// The owned form of a [`BilledRequest`], for making many.
 #[derive(Debug, Clone)]
 struct Ride {
     at: i64,
@@ -55,7 +55,7 @@ fn add(biller: &mut Biller, rides: &[Ride], period: Period) -> Result<(), BillEr
         let labels = ride.team.map(|team| ("team".to_owned(), team.to_owned()));
         let labels = labels.into_iter().collect();
         let cost = ride.cost.map(|amount| cost("USD", amount));
-        let row = BillRow {
+        let row = BilledRequest {
             started_at: at(ride.at),
             tenant: ride.tenant,
             model: ride.model,
@@ -315,7 +315,7 @@ fn two_currencies_are_not_added() {
         (BTreeMap::new(), cost("USD", Decimal::ONE), cost("EUR", Decimal::ONE));
     let mut biller = Biller::new(november(), Zone::UTC, Grouping::default());
     let mut add = |cost| {
-        let row = BillRow {
+        let row = BilledRequest {
             started_at: at(0),
             tenant: "acme",
             model: None,

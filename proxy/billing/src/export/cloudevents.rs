@@ -1,5 +1,5 @@
-//! CloudEvents 1.0 in JSON, as OpenMeter takes them: one event a request, and one for each item that
-//! a bill has beside them.
+//! CloudEvents 1.0 in JSON, as OpenMeter takes them: one event for each request, and one for each
+//! other item of a bill.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,45 +9,45 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 use taximeter_ledger::{Record, RequestId};
 
-use super::item::{About, Item};
+use super::item::{BillItem, ItemDetails};
 use super::partition::push_encoded;
 
 /// Media type of a batch, which is a JSON array of events.
 pub const CLOUDEVENTS_BATCH_TYPE: &str = "application/cloudevents-batch+json";
 
-/// What the event of a request is about.
-const TYPE: &str = "taximeter.request";
-/// Where items come from: no gateway makes them.
-const ITEMS: &str = "taximeter/bill";
+/// Event type of a request.
+const REQUEST_TYPE: &str = "taximeter.request";
+/// Source of the events of items. Items do not come from one gateway.
+const ITEM_SOURCE: &str = "taximeter/bill";
 
-/// One of them. `source` and `id` together are unique and stay the same however often it is sent.
+/// One event. `source` and `id` together are unique, and stay the same each time the event is sent.
 #[derive(Debug, Serialize)]
 pub struct CloudEvent<'a> {
     specversion: &'static str,
-    id: Id<'a>,
+    id: EventId<'a>,
     source: Cow<'static, str>,
     r#type: &'static str,
     subject: &'a str,
     time: Timestamp,
     datacontenttype: &'static str,
-    data: What<'a>,
+    data: EventData<'a>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Id<'a> {
+enum EventId<'a> {
     Request(RequestId),
     Item(&'a str),
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum What<'a> {
-    Request(Data<'a>),
+enum EventData<'a> {
+    Request(RequestData<'a>),
     Item(ItemData<'a>),
 }
 
-/// What an item adds to what is owed: `cost` is to be added to that of the requests.
+/// The data of an item. Its `cost` is added to the cost of the requests.
 #[derive(Debug, Serialize)]
 pub(super) struct ItemData<'a> {
     tenant: &'a str,
@@ -57,13 +57,13 @@ pub(super) struct ItemData<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     quantity: Option<Decimal>,
     #[serde(flatten)]
-    about: &'a About<'a>,
+    details: &'a ItemDetails<'a>,
 }
 
-/// What was used. Unknown members are left out, never zero. Counts are parts of `input_tokens` and
-/// `output_tokens` where their names say so, as in records.
+/// The usage of a request. Unknown members are left out, never zero. As in records, some numbers
+/// are parts of `input_tokens` and `output_tokens`.
 #[derive(Debug, Serialize)]
-pub(super) struct Data<'a> {
+pub(super) struct RequestData<'a> {
     tenant: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     key_id: Option<&'a str>,
@@ -91,7 +91,7 @@ pub(super) struct Data<'a> {
     cost: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     list_cost: Option<Decimal>,
-    /// What is counted beside tokens; no name is one of the above.
+    /// Quantities besides tokens. None of their names equals a name above.
     #[serde(flatten)]
     units: &'a BTreeMap<String, Decimal>,
 }
@@ -102,46 +102,46 @@ impl<'a> CloudEvent<'a> {
     pub fn of(record: &'a Record) -> Self {
         Self {
             specversion: "1.0",
-            id: Id::Request(record.id),
+            id: EventId::Request(record.id),
             source: source(&record.gateway).into(),
-            r#type: TYPE,
+            r#type: REQUEST_TYPE,
             subject: &record.tenant.0,
             time: record.started_at,
             datacontenttype: "application/json",
-            data: What::Request(Data::of(record)),
+            data: EventData::Request(RequestData::of(record)),
         }
     }
 
     /// The event of an item, about its tenant.
     #[must_use]
-    pub fn of_item(item: &'a Item<'_>) -> Self {
+    pub fn of_item(item: &'a BillItem<'_>) -> Self {
         Self {
             specversion: "1.0",
-            id: Id::Item(&item.id),
-            source: ITEMS.into(),
+            id: EventId::Item(&item.id),
+            source: ITEM_SOURCE.into(),
             r#type: item.kind.event_type(),
             subject: item.tenant,
             time: item.at,
             datacontenttype: "application/json",
-            data: What::Item(ItemData::of(item)),
+            data: EventData::Item(ItemData::of(item)),
         }
     }
 }
 
 impl<'a> ItemData<'a> {
-    pub(super) fn of(item: &'a Item<'_>) -> Self {
+    pub(super) fn of(item: &'a BillItem<'_>) -> Self {
         Self {
             tenant: item.tenant,
             currency: item.currency,
             cost: item.cost.normalize(),
             list_cost: item.list_cost.normalize(),
             quantity: item.quantity.map(|quantity| quantity.normalize()),
-            about: &item.about,
+            details: &item.details,
         }
     }
 }
 
-impl<'a> Data<'a> {
+impl<'a> RequestData<'a> {
     pub(super) fn of(record: &'a Record) -> Self {
         let (usage, cost) = (&record.usage, record.cost.as_ref());
         Self {
@@ -167,7 +167,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// The gateway's name as a reference that is a URI, whatever its host is called.
+/// The name of the gateway as a URI reference.
 fn source(gateway: &str) -> String {
     let mut source = String::from("taximeter");
     for part in gateway.split('/') {

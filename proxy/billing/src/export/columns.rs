@@ -1,11 +1,11 @@
-//! Rows into a Parquet file, column by column, with a bound on what is held.
+//! Writes rows to a Parquet file, column by column, with bounded memory.
 //!
-//! Rows are gathered a few at a time, which may happen on several threads, and encoded as they come:
-//! of an open group its pages are held, compressed, and never its rows.
+//! The caller gathers a few rows at a time, possibly on several threads. The writer encodes them at
+//! once. Of an open row group it keeps the compressed pages and no rows.
 
-mod chunk;
+mod column_buffer;
+mod column_chunk;
 mod field;
-mod values;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,43 +18,43 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 use rust_decimal::Decimal;
 
-use self::chunk::Chunk;
+pub(super) use self::column_buffer::ROWS_MAX;
+use self::column_buffer::{ColumnBuffer, decimal_bytes};
+use self::column_chunk::ColumnChunk;
 pub(super) use self::field::{Field, FieldKind};
-pub(super) use self::values::ROWS_MAX;
-use self::values::{Column, decimal_bytes};
 use super::error::ExportError;
 
-/// Rows of one group, and at most as many more as come at once.
+/// Rows of one row group. A group can have up to as many more as are added at once.
 const GROUP_ROWS_MAX: usize = 128 << 10;
-/// Bytes of texts and numbers in one group: who reads it holds all of a column of it.
+/// Bytes of texts and numbers in one row group. A reader of a group holds a whole column of it.
 const GROUP_BYTES_MAX: usize = 64 << 20;
-/// Bytes of one page of a column, before they are compressed: what is encoded stays in the processor's
-/// cache until it is.
+/// Bytes of one page of a column before compression. They stay in the processor's cache until they
+/// are compressed.
 const PAGE_BYTES: usize = 64 << 10;
-/// The image's zstd is built for this level alone (`deploy/image/program.sh`).
+/// The image builds zstd for this level only (`deploy/image/program.sh`).
 const ZSTD_LEVEL: i32 = 1;
 
 /// Some rows of a file, column by column.
 pub(super) struct Rows {
-    columns: Vec<Column>,
+    columns: Vec<ColumnBuffer>,
     rows: usize,
     bytes: usize,
 }
 
 impl Rows {
-    /// None yet, of these fields.
+    /// No rows yet, with these fields.
     pub(super) fn new(fields: impl Iterator<Item = Field>) -> Self {
-        let columns = fields.map(Column::new).collect();
+        let columns = fields.map(ColumnBuffer::new).collect();
         Self { columns, rows: 0, bytes: 0 }
     }
 
-    /// The cells of the next row, all of which are to be filled, in order.
-    pub(super) fn row(&mut self) -> Row<'_> {
+    /// Begins the next row. The caller fills all its cells, in order.
+    pub(super) fn row(&mut self) -> RowWriter<'_> {
         self.rows += 1;
-        Row { columns: self.columns.iter_mut(), bytes: &mut self.bytes }
+        RowWriter { columns: self.columns.iter_mut(), bytes: &mut self.bytes }
     }
 
-    /// How many.
+    /// Number of rows.
     pub(super) const fn len(&self) -> usize {
         self.rows
     }
@@ -65,7 +65,7 @@ impl Rows {
     }
 
     fn clear(&mut self) {
-        self.columns.iter_mut().for_each(Column::clear);
+        self.columns.iter_mut().for_each(ColumnBuffer::clear);
         (self.rows, self.bytes) = (0, 0);
     }
 }
@@ -74,8 +74,8 @@ impl Rows {
 pub(super) struct ParquetWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     properties: WriterPropertiesPtr,
-    /// The columns of the group that is open; none where none is.
-    group: Vec<Chunk>,
+    /// The columns of the open row group. Empty if no group is open.
+    group: Vec<ColumnChunk>,
     rows: usize,
     bytes: usize,
 }
@@ -95,7 +95,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(Self { writer, properties, group: Vec::new(), rows: 0, bytes: 0 })
     }
 
-    /// Writes rows of the same fields, which are then empty.
+    /// Writes rows with the same fields, and clears them.
     pub(super) fn add(&mut self, rows: &mut Rows) -> Result<(), ExportError> {
         if rows.rows == 0 {
             return Ok(());
@@ -103,7 +103,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         if self.group.is_empty() {
             let columns = self.writer.schema_descr().columns();
             self.group =
-                columns.iter().map(|column| Chunk::new(column, &self.properties)).collect();
+                columns.iter().map(|column| ColumnChunk::new(column, &self.properties)).collect();
         }
         for (chunk, column) in self.group.iter_mut().zip(&mut rows.columns) {
             chunk.write(column)?;
@@ -117,7 +117,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(())
     }
 
-    /// Ends the group that is open, whatever its size, and gives its memory back.
+    /// Ends the open row group, whatever its size, and frees its memory.
     pub(super) fn end_group(&mut self) -> Result<(), ExportError> {
         if self.group.is_empty() {
             return Ok(());
@@ -131,7 +131,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(())
     }
 
-    /// Ends the file; what it was written to comes back.
+    /// Ends the file and returns the output.
     pub(super) fn finish(mut self) -> Result<W, ExportError> {
         self.end_group()?;
         let mut out = self.writer.into_inner()?;
@@ -140,16 +140,15 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 }
 
-/// One row while it is filled. A cell that does not fit its field makes the file fail when it is
-/// written.
-pub(super) struct Row<'a> {
-    columns: std::slice::IterMut<'a, Column>,
+/// Fills one row. If a cell does not fit its field, writing the file fails.
+pub(super) struct RowWriter<'a> {
+    columns: std::slice::IterMut<'a, ColumnBuffer>,
     bytes: &'a mut usize,
 }
 
-impl Row<'_> {
+impl RowWriter<'_> {
     pub(super) fn null(&mut self) {
-        self.push(0, Column::push_null);
+        self.push(0, ColumnBuffer::push_null);
     }
 
     /// UTF-8.
@@ -177,7 +176,7 @@ impl Row<'_> {
         self.push(8, |column| column.push_double(value));
     }
 
-    /// Rounded to the field's places, half to even.
+    /// Rounded to the decimal places of the field, half to even.
     pub(super) fn decimal(&mut self, value: Decimal) -> Result<(), ExportError> {
         let mut outcome = Ok(());
         self.push(16, |column| match decimal_bytes(value, column.kind()) {
@@ -187,7 +186,7 @@ impl Row<'_> {
         outcome
     }
 
-    fn push(&mut self, bytes: usize, push: impl FnOnce(&mut Column)) {
+    fn push(&mut self, bytes: usize, push: impl FnOnce(&mut ColumnBuffer)) {
         *self.bytes += bytes;
         if let Some(column) = self.columns.next() {
             push(column);
@@ -203,7 +202,7 @@ fn properties(fields: &[Field]) -> Result<Arc<WriterProperties>, ParquetError> {
         .set_statistics_enabled(EnabledStatistics::Chunk);
     for field in fields {
         let path = ColumnPath::from(field.name);
-        if !field.is_looked_up() {
+        if !field.has_statistics() {
             builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
         }
         if field.distinct {
@@ -213,8 +212,9 @@ fn properties(fields: &[Field]) -> Result<Arc<WriterProperties>, ParquetError> {
             FieldKind::Time | FieldKind::Int64 if field.distinct => {
                 builder = builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
             }
-            // Where hardly any two are alike the last bytes of numbers are noise: apart from the first
-            // ones they are given up soon, instead of searched for what repeats.
+            // The last bytes of such numbers are noise if hardly any two are alike. Apart from the
+            // first bytes, the compressor soon gives up on them and does not search for
+            // repetitions.
             FieldKind::Double => {
                 builder = builder.set_column_encoding(path, Encoding::BYTE_STREAM_SPLIT);
             }

@@ -4,36 +4,36 @@ use std::io;
 
 use parquet::errors::ParquetError;
 
-/// What went wrong; its text says what to do.
+/// Why an export cannot be written. The message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
     /// A number that the format, or a decimal, cannot hold.
     #[error("{what} is too large to be kept exactly; export a shorter period")]
     TooLarge {
-        /// Which number.
+        /// The number.
         what: &'static str,
     },
-    /// An entry that is no record.
+    /// An entry that is not a record.
     #[error(
-        "entry {seq} cannot be exported: {what}; `taximeter verify` tells what of the store is not as \
-         it was written"
+        "entry {seq} cannot be exported: {what}; `taximeter verify` shows what is wrong in the \
+         store"
     )]
     Unreadable {
-        /// Its number.
+        /// Its sequence number.
         seq: u64,
         /// What is wrong.
         what: String,
     },
-    /// What is written to says no.
+    /// The output cannot be written.
     #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
-    /// The same, from inside a Parquet file.
+    /// The Parquet file cannot be written.
     #[error("cannot write the Parquet file: {0}")]
     Parquet(#[from] ParquetError),
 }
 
-/// JSON of our own types fails only where it is written to.
+/// Writing our own types as JSON fails only if the output fails.
 impl From<serde_json::Error> for ExportError {
     fn from(error: serde_json::Error) -> Self {
         Self::Write(error.into())

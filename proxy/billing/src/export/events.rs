@@ -1,5 +1,5 @@
-//! Events in the shapes of Stripe, Lago and Orb. All have ids of their own that stay the same, so
-//! that what is sent twice counts once.
+//! Events for Stripe, Lago and Orb. Each event has an id that stays the same, so an event that is
+//! sent twice counts once.
 
 use std::borrow::Cow;
 
@@ -8,38 +8,38 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 use taximeter_ledger::{Record, RequestId};
 
-use super::cloudevents::{Data, ItemData};
-use super::item::Item;
+use super::cloudevents::{ItemData, RequestData};
+use super::item::BillItem;
 
-/// What one request used of one meter.
-pub(super) struct Use<'a> {
-    /// Which of its request's.
+/// The quantity of one meter in one request.
+pub(super) struct MeterQuantity<'a> {
+    /// Its index in the request.
     index: usize,
-    /// `input_tokens`, `cache_read_tokens`, `output_tokens`, `audio_seconds` and so on; none of them
-    /// is a part of another.
+    /// `input_tokens`, `cache_read_tokens`, `output_tokens`, `audio_seconds` and so on. No meter is
+    /// a part of another.
     meter: Cow<'a, str>,
     model: Option<&'a str>,
     quantity: Decimal,
-    /// What it costs, where that is known.
+    /// Its cost, if known.
     amount: Option<Decimal>,
 }
 
-/// What a request used, meter by meter: as it was priced or, at unknown cost, as it was counted.
-/// What is unknown makes no event, and neither does a zero.
-pub(super) fn uses(record: &Record) -> Vec<Use<'_>> {
-    let uses = if record.cost.is_some() { priced(record) } else { counted(record) };
-    let uses = uses.into_iter().filter(|used| !used.quantity.is_zero());
-    uses.enumerate().map(|(index, used)| Use { index, ..used }).collect()
+/// The quantities of a request by meter: as they were priced or, if the cost is unknown, as they
+/// were counted. An unknown quantity makes no event, and neither does a zero.
+pub(super) fn meter_quantities(record: &Record) -> Vec<MeterQuantity<'_>> {
+    let meter_quantities = if record.cost.is_some() { priced(record) } else { counted(record) };
+    let meter_quantities = meter_quantities.into_iter().filter(|used| !used.quantity.is_zero());
+    meter_quantities.enumerate().map(|(index, used)| MeterQuantity { index, ..used }).collect()
 }
 
 fn model(record: &Record) -> Option<&str> {
     record.response_model.as_deref().or(record.request_model.as_deref())
 }
 
-fn priced(record: &Record) -> Vec<Use<'_>> {
+fn priced(record: &Record) -> Vec<MeterQuantity<'_>> {
     let lines = record.cost.iter().flat_map(|cost| &cost.lines);
     lines
-        .map(|line| Use {
+        .map(|line| MeterQuantity {
             index: 0,
             meter: match line.counted_in() {
                 unit if line.meter.ends_with(unit) => line.meter.as_str().into(),
@@ -52,7 +52,7 @@ fn priced(record: &Record) -> Vec<Use<'_>> {
         .collect()
 }
 
-fn counted(record: &Record) -> Vec<Use<'_>> {
+fn counted(record: &Record) -> Vec<MeterQuantity<'_>> {
     let usage = &record.usage;
     let (read, write) = (usage.cache_read_input_tokens, usage.cache_write_input_tokens);
     let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
@@ -69,12 +69,12 @@ fn counted(record: &Record) -> Vec<Use<'_>> {
     tokens
         .map(used)
         .chain(units.map(|(name, count)| (Cow::Owned(name.to_owned()), count)))
-        .map(|(meter, quantity)| Use { index: 0, meter, model, quantity, amount: None })
+        .map(|(meter, quantity)| MeterQuantity { index: 0, meter, model, quantity, amount: None })
         .collect()
 }
 
-/// `0193…:2`: the request, and which of its uses.
-fn identifier(record: &Record, used: &Use<'_>) -> String {
+/// `0193…:2`: the id of the request and the index of the meter.
+fn identifier(record: &Record, used: &MeterQuantity<'_>) -> String {
     format!("{}:{}", record.id, used.index)
 }
 
@@ -87,7 +87,7 @@ pub(super) struct StripeEvent<'a> {
     payload: StripePayload<'a>,
 }
 
-/// Stripe's payloads are texts.
+/// Stripe takes payloads as texts.
 #[derive(Debug, Serialize)]
 struct StripePayload<'a> {
     stripe_customer_id: &'a str,
@@ -99,7 +99,7 @@ struct StripePayload<'a> {
 }
 
 impl<'a> StripeEvent<'a> {
-    pub(super) fn of(record: &'a Record, used: &'a Use<'_>) -> Self {
+    pub(super) fn of(record: &'a Record, used: &'a MeterQuantity<'_>) -> Self {
         Self {
             event_name: &used.meter,
             identifier: identifier(record, used).into(),
@@ -113,10 +113,11 @@ impl<'a> StripeEvent<'a> {
         }
     }
 
-    /// A share of GPUs. Stripe has prices of its own: what only changes money is not for it.
-    pub(super) fn of_item(item: &'a Item<'_>) -> Option<Self> {
+    /// The event of a share of GPUs. Stripe has prices of its own, so items that are only money
+    /// make no event.
+    pub(super) fn of_item(item: &'a BillItem<'_>) -> Option<Self> {
         let value = item.quantity.filter(|_| item.kind.is_usage())?.normalize();
-        let (model, provider) = (item.about.model, item.about.provider);
+        let (model, provider) = (item.details.model, item.details.provider);
         Some(Self {
             event_name: item.kind.meter(),
             identifier: Cow::Borrowed(&item.id),
@@ -154,7 +155,7 @@ struct LagoProperties<'a> {
 }
 
 impl<'a> LagoEvent<'a> {
-    pub(super) fn of(record: &'a Record, used: &'a Use<'_>) -> Self {
+    pub(super) fn of(record: &'a Record, used: &'a MeterQuantity<'_>) -> Self {
         Self {
             transaction_id: identifier(record, used).into(),
             external_subscription_id: &record.tenant.0,
@@ -171,8 +172,8 @@ impl<'a> LagoEvent<'a> {
         }
     }
 
-    /// An item, by its money.
-    pub(super) fn of_item(item: &'a Item<'_>) -> Self {
+    /// The event of an item, with its cost.
+    pub(super) fn of_item(item: &'a BillItem<'_>) -> Self {
         Self {
             transaction_id: Cow::Borrowed(&item.id),
             external_subscription_id: item.tenant,
@@ -181,21 +182,21 @@ impl<'a> LagoEvent<'a> {
             precise_total_amount_cents: cents(item.cost),
             properties: LagoProperties {
                 value: item.quantity.map(|quantity| quantity.normalize()),
-                model: item.about.model,
+                model: item.details.model,
                 operation: None,
-                provider: item.about.provider,
-                key_id: item.about.key_id,
+                provider: item.details.provider,
+                key_id: item.details.key_id,
             },
         }
     }
 }
 
-/// Lago's money.
+/// Lago's form of money.
 fn cents(amount: Decimal) -> Option<Decimal> {
     amount.checked_mul(Decimal::ONE_HUNDRED).map(|cents| cents.normalize())
 }
 
-/// Lago's time.
+/// Lago's form of time.
 fn seconds(at: Timestamp) -> String {
     at.strftime("%s.%6f").to_string()
 }
@@ -210,20 +211,20 @@ pub(super) struct OrbEvent<'a, K, P> {
     properties: P,
 }
 
-impl<'a> OrbEvent<'a, RequestId, Data<'a>> {
+impl<'a> OrbEvent<'a, RequestId, RequestData<'a>> {
     pub(super) fn of(record: &'a Record) -> Self {
         Self {
             event_name: "taximeter.request",
             idempotency_key: record.id,
             timestamp: record.started_at,
             external_customer_id: &record.tenant.0,
-            properties: Data::of(record),
+            properties: RequestData::of(record),
         }
     }
 }
 
 impl<'a> OrbEvent<'a, &'a str, ItemData<'a>> {
-    pub(super) fn of_item(item: &'a Item<'_>) -> Self {
+    pub(super) fn of_item(item: &'a BillItem<'_>) -> Self {
         Self {
             event_name: item.kind.event_type(),
             idempotency_key: &item.id,

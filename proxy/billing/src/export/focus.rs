@@ -1,7 +1,7 @@
-//! FOCUS 1.2 Cost and Usage: one row per meter, price, tenant, model and hour.
+//! FOCUS 1.2 Cost and Usage: one row for each meter, price, tenant, model and hour.
 //!
-//! A row is a charge: quantity × unit price = cost, exactly. Requests whose cost is unknown are no
-//! charges and in no row; the manifest counts them.
+//! A row is a charge: quantity × unit price = cost, exactly. Requests with an unknown cost make no
+//! charge and no row. The manifest counts them.
 
 mod charge;
 mod columns;

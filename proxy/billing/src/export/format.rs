@@ -1,4 +1,4 @@
-//! The formats of single records, by name.
+//! The formats of records and events.
 
 use std::io::Write;
 
@@ -7,29 +7,30 @@ use taximeter_ledger::Record;
 
 use super::cloudevents::CloudEvent;
 use super::error::ExportError;
-use super::events::{LagoEvent, OrbEvent, StripeEvent, uses};
-use super::item::Item;
+use super::events::{LagoEvent, OrbEvent, StripeEvent, meter_quantities};
+use super::item::BillItem;
 
-/// Events of one batch: what Stripe and Lago take in one call, and little enough for all others.
+/// Events of one batch. Stripe and Lago take this number in one call, and it is small enough for
+/// all others.
 pub const BATCH_EVENTS_MAX: usize = 100;
 
-/// How single records are written.
+/// The format of an export of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One JSON object a line.
+    /// One record per line, as a JSON object.
     Ndjson,
-    /// CloudEvents 1.0: one event a request, one batch a line.
+    /// CloudEvents 1.0: one event for each request, one batch per line.
     CloudEvents,
-    /// Stripe: one event a meter of a request, one body of its meter event stream a line.
+    /// Stripe: one event for each meter of a request, one body of its meter event stream per line.
     Stripe,
-    /// Lago: one event a meter of a request, one body of its batch call a line.
+    /// Lago: one event for each meter of a request, one body of its batch call per line.
     Lago,
-    /// Orb: one event a request, one body of its ingest call a line.
+    /// Orb: one event for each request, one body of its ingest call per line.
     Orb,
 }
 
 impl Format {
-    /// The name, as in arguments and manifests.
+    /// The name in arguments and manifests.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,8 +42,8 @@ impl Format {
         }
     }
 
-    /// Whether it has events, and so also those of what a bill has beside requests; else it has
-    /// records as they were written, and nothing else.
+    /// Whether the format has events, and so also events of the items of a bill besides requests.
+    /// Otherwise it has records only.
     #[must_use]
     pub const fn has_items(self) -> bool {
         match self {
@@ -53,61 +54,61 @@ impl Format {
 }
 
 /// Writes records in one of the formats.
-pub struct RecordWriter<W: Write + Send>(Form<W>);
+pub struct RecordWriter<W: Write + Send>(RecordOutput<W>);
 
-enum Form<W: Write + Send> {
+enum RecordOutput<W: Write + Send> {
     Lines(W),
     Batches(Batches<W>),
 }
 
 impl<W: Write + Send> RecordWriter<W> {
-    /// Nothing written yet.
+    /// A writer that has written nothing yet.
     ///
     /// # Errors
-    /// `out`'s.
+    /// The output cannot be written.
     pub fn new(format: Format, out: W) -> Result<Self, ExportError> {
         Ok(Self(match format {
-            Format::Ndjson => Form::Lines(out),
+            Format::Ndjson => RecordOutput::Lines(out),
             Format::CloudEvents | Format::Stripe | Format::Lago | Format::Orb => {
-                Form::Batches(Batches { out, format, batch: Vec::new(), events: 0 })
+                RecordOutput::Batches(Batches { out, format, batch: Vec::new(), events: 0 })
             }
         }))
     }
 
-    /// Writes one request; how many rows, lines or events that made.
+    /// Writes one request. Returns the number of its lines or events.
     ///
     /// # Errors
-    /// `out`'s; [`ExportError::TooLarge`].
+    /// The output cannot be written, or [`ExportError::TooLarge`].
     pub fn add(&mut self, record: &Record) -> Result<u64, ExportError> {
         match &mut self.0 {
-            Form::Lines(out) => {
+            RecordOutput::Lines(out) => {
                 serde_json::to_writer(&mut *out, record)?;
                 out.write_all(b"\n")?;
             }
-            Form::Batches(batches) => return batches.add(record),
+            RecordOutput::Batches(batches) => return batches.add(record),
         }
         Ok(1)
     }
 
-    /// Writes an item; how many events that made. None in formats of records.
+    /// Writes an item. Returns the number of its events, which is 0 in formats of records.
     ///
     /// # Errors
-    /// `out`'s.
-    pub fn add_item(&mut self, item: &Item<'_>) -> Result<u64, ExportError> {
+    /// The output cannot be written.
+    pub fn add_item(&mut self, item: &BillItem<'_>) -> Result<u64, ExportError> {
         match &mut self.0 {
-            Form::Lines(_) => Ok(0),
-            Form::Batches(batches) => batches.add_item(item),
+            RecordOutput::Lines(_) => Ok(0),
+            RecordOutput::Batches(batches) => batches.add_item(item),
         }
     }
 
-    /// Writes what is left; what was written to comes back.
+    /// Writes the rest and returns the output.
     ///
     /// # Errors
-    /// `out`'s.
+    /// The output cannot be written.
     pub fn finish(self) -> Result<W, ExportError> {
         let mut out = match self.0 {
-            Form::Lines(out) => out,
-            Form::Batches(mut batches) => {
+            RecordOutput::Lines(out) => out,
+            RecordOutput::Batches(mut batches) => {
                 batches.end()?;
                 batches.out
             }
@@ -117,7 +118,7 @@ impl<W: Write + Send> RecordWriter<W> {
     }
 }
 
-/// Events, so many a line.
+/// Writes events in batches, one per line.
 struct Batches<W> {
     out: W,
     format: Format,
@@ -132,7 +133,7 @@ impl<W: Write> Batches<W> {
             Format::Orb => self.push(&OrbEvent::of(record))?,
             Format::Stripe | Format::Lago => {
                 let mut events = 0;
-                for used in &uses(record) {
+                for used in &meter_quantities(record) {
                     match self.format {
                         Format::Stripe => self.push(&StripeEvent::of(record, used))?,
                         _ => self.push(&LagoEvent::of(record, used))?,
@@ -146,7 +147,7 @@ impl<W: Write> Batches<W> {
         Ok(1)
     }
 
-    fn add_item(&mut self, item: &Item<'_>) -> Result<u64, ExportError> {
+    fn add_item(&mut self, item: &BillItem<'_>) -> Result<u64, ExportError> {
         match self.format {
             Format::CloudEvents => self.push(&CloudEvent::of_item(item))?,
             Format::Lago => self.push(&LagoEvent::of_item(item))?,

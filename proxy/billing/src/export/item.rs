@@ -1,5 +1,5 @@
-//! What a bill has beside single requests: corrections of their cost, shares of GPUs, and credits.
-//! With them, events add up to the bill.
+//! The items of a bill besides single requests: corrections, shares of GPUs, and credits. With
+//! them, events add up to the bill.
 
 use std::borrow::Cow;
 
@@ -18,46 +18,46 @@ use crate::period::Period;
 use crate::sums::{add_exactly, exact_product};
 use crate::zone::Zone;
 
-/// One of them. Its id stays the same for the same data, so that what is sent twice counts once.
+/// One item. Its id stays the same for the same data, so an item that is sent twice counts once.
 #[derive(Debug, Clone)]
-pub struct Item<'a> {
+pub struct BillItem<'a> {
     pub(super) id: Cow<'a, str>,
-    pub(super) kind: Kind,
-    /// Decides the period: admission of the request that is corrected, the hour of the GPUs, the
-    /// start of what an allowance is for.
+    pub(super) kind: BillItemKind,
+    /// The time that decides the period: the admission of the corrected request, the hour of the
+    /// GPUs, or the start of the month of an allowance.
     pub(super) at: Timestamp,
-    /// Who pays.
+    /// The tenant that pays.
     pub(super) tenant: &'a str,
     /// ISO 4217.
     pub(super) currency: &'a str,
-    /// What it adds to what is owed; less than zero where it takes off.
+    /// The amount that it adds to the bill. Below zero if it reduces the bill.
     pub(super) cost: Decimal,
-    /// The same at list price; a credit has none.
+    /// The same at list price. A credit has no list price.
     pub(super) list_cost: Decimal,
-    /// Of what is measured: how many.
+    /// The quantity, if something is measured.
     pub(super) quantity: Option<Decimal>,
-    pub(super) about: About<'a>,
+    pub(super) details: ItemDetails<'a>,
 }
 
-/// What it is.
+/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BillItemKind {
     Correction,
     Gpu,
     IdleGpu,
     Credit,
 }
 
-/// More of it, where it is known.
+/// Further members of an item, if they are known.
 #[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct About<'a> {
+pub(super) struct ItemDetails<'a> {
     /// The request whose cost is corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     corrects: Option<RequestId>,
-    /// When that was decided.
+    /// Time of the correction.
     #[serde(skip_serializing_if = "Option::is_none")]
     made_at: Option<Timestamp>,
-    /// Why, for people.
+    /// The reason, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,13 +70,13 @@ pub(super) struct About<'a> {
     pub(super) model: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     price_id: Option<&'a str>,
-    /// What is free.
+    /// The meter whose tokens are free.
     #[serde(skip_serializing_if = "Option::is_none")]
     meter: Option<&'a str>,
 }
 
-impl Kind {
-    /// What the event is about, as CloudEvents and Orb have it.
+impl BillItemKind {
+    /// The event type for CloudEvents and Orb.
     pub(super) const fn event_type(self) -> &'static str {
         match self {
             Self::Correction => "taximeter.correction",
@@ -85,12 +85,12 @@ impl Kind {
         }
     }
 
-    /// Whether it is something that was used, and not money alone.
+    /// Whether it is usage, and not only money.
     pub(super) const fn is_usage(self) -> bool {
         matches!(self, Self::Gpu | Self::IdleGpu)
     }
 
-    /// What is measured, as Stripe and Lago have it.
+    /// The name of the meter for Stripe and Lago.
     pub(super) const fn meter(self) -> &'static str {
         match self {
             Self::Correction => "correction",
@@ -101,9 +101,9 @@ impl Kind {
     }
 }
 
-impl<'a> Item<'a> {
-    /// What a correction adds to what its request owed: one item, or one for each currency where
-    /// that changes. None where both costs are unknown.
+impl<'a> BillItem<'a> {
+    /// The change of cost in a correction: one item, or one for each currency if the currency
+    /// changes. None if both costs are unknown.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`] for a difference that cannot be kept exactly.
@@ -112,19 +112,19 @@ impl<'a> Item<'a> {
         let (before, after) = (correction.before.as_ref(), correction.after.as_ref());
         let of = |currency: &'a str, cost, list_cost| Self {
             id: correction.id.to_string().into(),
-            kind: Kind::Correction,
+            kind: BillItemKind::Correction,
             at: correction.started_at,
             tenant: &correction.tenant.0,
             currency,
             cost,
             list_cost,
             quantity: None,
-            about: About {
+            details: ItemDetails {
                 corrects: Some(correction.corrects),
                 made_at: Some(correction.made_at),
                 reason: Some(&correction.reason),
                 price_id: after.or(before).map(|cost| cost.price_id.as_str()),
-                ..About::default()
+                ..ItemDetails::default()
             },
         };
         let taken = |cost: &'a RecordCost| of(&cost.currency, -cost.amount, -cost.list_amount);
@@ -145,7 +145,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// The shares of GPUs that an hour has; those of nothing are left out.
+    /// The shares of GPUs in an hour. Shares of zero are left out.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`].
@@ -164,25 +164,25 @@ impl<'a> Item<'a> {
         let (cost, list_cost) = costs.ok_or(ExportError::TooLarge { what: "a share of GPUs" })?;
         Ok(Self {
             id: digest(&(key, key.hour, &line.meter, &line.price_id))?,
-            kind: if line.meter == IDLE { Kind::IdleGpu } else { Kind::Gpu },
+            kind: if line.meter == IDLE { BillItemKind::IdleGpu } else { BillItemKind::Gpu },
             at: key.hour,
             tenant: &key.tenant,
             currency: key.currency.as_deref().unwrap_or_default(),
             cost,
             list_cost,
             quantity: Some(quantity),
-            about: About {
+            details: ItemDetails {
                 key_id: key.key_id.as_deref(),
                 upstream: Some(&key.upstream),
                 provider: Some(&key.provider),
                 model: key.model.as_deref(),
                 price_id: Some(&line.price_id),
-                ..About::default()
+                ..ItemDetails::default()
             },
         })
     }
 
-    /// What an allowance takes off what is owed for `period`.
+    /// The credit of an allowance in a bill for `period`.
     ///
     /// # Errors
     /// None in practice.
@@ -191,25 +191,25 @@ impl<'a> Item<'a> {
         let start = Zone::UTC.start_of(*month).unwrap_or(period.from());
         Ok(Self {
             id: digest(&(tenant, month, covered, currency, period.from(), period.to()))?,
-            kind: Kind::Credit,
+            kind: BillItemKind::Credit,
             at: start.max(period.from()),
             tenant,
             currency,
             cost: -amount,
             list_cost: Decimal::ZERO,
             quantity: *tokens,
-            about: About {
+            details: ItemDetails {
                 meter: match covered {
                     Covered::Meter(meter) => Some(meter),
                     Covered::Money => None,
                 },
-                ..About::default()
+                ..ItemDetails::default()
             },
         })
     }
 }
 
-/// An id that says what it is of: the same for the same, another one for anything else.
+/// An id that is made from the data: the same for the same data, and different for any other.
 fn digest(of: &impl Serialize) -> Result<Cow<'static, str>, ExportError> {
     let hash = Sha256::digest(serde_json::to_vec(of)?);
     let mut bytes = [0; 16];

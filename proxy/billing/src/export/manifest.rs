@@ -1,4 +1,4 @@
-//! What a receiver needs to prove that nothing of an export is missing.
+//! The manifest of an export. With it, a receiver can prove that nothing is missing.
 
 use std::collections::BTreeMap;
 
@@ -9,81 +9,81 @@ use taximeter_ledger::{Correction, Record};
 
 use super::error::ExportError;
 use super::focus::Charge;
-use super::item::Item;
+use super::item::BillItem;
 use crate::hours::Hour;
 use crate::period::Period;
 use crate::sums::add_exactly;
 
-/// The form of the manifest itself.
+/// The version of the manifest format.
 const MANIFEST_VERSION: u32 = 1;
 
-/// What was written, file by file, and what it adds up to. Written last: while it is not there, the
-/// export is not whole.
+/// The files of an export, and their sums. It is written last: an export without a manifest is not
+/// complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Manifest {
-    /// Of this form.
+    /// Version of the manifest format.
     pub manifest_version: u32,
-    /// The program that wrote it.
+    /// The program that wrote the export.
     pub producer: &'static str,
     /// `focus`, `records` and so on.
     pub format: &'static str,
-    /// Version of a format that has one.
+    /// Version of the export format, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format_version: Option<&'static str>,
-    /// What it is about.
+    /// The period of the export.
     pub period: ManifestPeriod,
-    /// The only tenant in it; `None` is all.
+    /// The only tenant in the export. `None` means all tenants.
     pub tenant: Option<String>,
     /// In the order in which they were written.
     pub files: Vec<ManifestFile>,
-    /// What they add up to.
+    /// The sums of all files.
     #[serde(flatten)]
-    pub tally: Tally,
+    pub totals: ExportTotals,
 }
 
-/// Start included, end not.
+/// A period. The start is included, the end is not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ManifestPeriod {
     /// First instant.
     pub from: Timestamp,
-    /// First instant after.
+    /// First instant after the period.
     pub to: Timestamp,
-    /// `final`, or `provisional` while requests may still be admitted in it.
+    /// `final`, or `provisional` while new requests can still belong to it.
     pub status: &'static str,
 }
 
 /// One file of the export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ManifestFile {
-    /// Relative to the manifest.
+    /// Path relative to the manifest.
     pub path: String,
-    /// Rows, lines or events in it.
+    /// Number of rows, lines or events.
     pub rows: u64,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Of its bytes, hexadecimal.
+    /// SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
 }
 
-/// What the rows of an export add up to.
+/// The sums of the rows of an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct ExportTotals {
     /// Rows of all files.
     pub rows: u64,
-    /// Money by currency, in alphabetical order; exact.
+    /// Money by currency, exact. The currencies are in alphabetical order.
     pub sums: BTreeMap<String, CurrencySum>,
-    /// What is owed for the period by currency, as the bill has it, where that is more than the rows:
-    /// records have neither their corrections, nor shares of GPUs, nor credits.
+    /// The total of the bill for the period, by currency, if it differs from the rows: records
+    /// contain no corrections, no shares of GPUs and no credits.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub owed: BTreeMap<String, Decimal>,
-    /// Requests that the rows are made of.
+    /// Number of requests in the rows.
     pub requests: u64,
-    /// Those of them whose cost is unknown: they are in no sum, and in no row of charges.
+    /// Number of requests whose cost is unknown. They are in no sum, and in no FOCUS row.
     pub unknown_cost_requests: i64,
-    /// Which entries of which gateway's journal the requests are.
+    /// The journal entries of the requests, by gateway.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sequences: BTreeMap<String, SequenceRange>,
-    /// How many corrections of requests the rows have in them; formats of records have none.
+    /// Number of corrections in the rows. Formats of records have none.
     #[serde(skip_serializing_if = "is_zero")]
     pub corrections: u64,
 }
@@ -93,45 +93,45 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Requests and corrections, as entries of journals.
+/// The requests and corrections of an export, as journal entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entries {
-    /// The requests' entries, by gateway.
+    /// The entries of requests, by gateway.
     pub sequences: BTreeMap<String, SequenceRange>,
-    /// How many corrections.
+    /// Number of corrections.
     pub corrections: u64,
 }
 
 /// Money in one currency.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CurrencySum {
-    /// What is owed.
-    #[serde(serialize_with = "without_idle_zeros")]
+    /// The billed cost.
+    #[serde(serialize_with = "without_trailing_zeros")]
     pub billed_cost: Decimal,
-    /// The same at list price.
-    #[serde(serialize_with = "without_idle_zeros")]
+    /// The cost at list price.
+    #[serde(serialize_with = "without_trailing_zeros")]
     pub list_cost: Decimal,
 }
 
-/// Equal sums read the same, whatever was added up to them.
-fn without_idle_zeros<S: Serializer>(sum: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
+/// Removes zeros at the end, so that equal sums have the same text.
+fn without_trailing_zeros<S: Serializer>(sum: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
     Serialize::serialize(&sum.normalize(), serializer)
 }
 
-/// Entries of one gateway's journal. Numbers between belong to other entries (reservations, voids),
-/// or to requests of another period or tenant.
+/// A range of entries in one gateway's journal. Some numbers in it belong to other entries
+/// (reservations, voids), or to requests of other periods or tenants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SequenceRange {
     /// Lowest sequence number.
     pub first: u64,
-    /// Highest.
+    /// Highest sequence number.
     pub last: u64,
-    /// How many records.
+    /// Number of records.
     pub records: u64,
 }
 
 impl Manifest {
-    /// A manifest of nothing yet. The period is final when it is over at `now`.
+    /// A manifest without files. The period is final if it has ended at `now`.
     #[must_use]
     pub fn new(format: &'static str, period: Period, tenant: Option<&str>, now: Timestamp) -> Self {
         let status = if period.to() <= now { "final" } else { "provisional" };
@@ -143,11 +143,11 @@ impl Manifest {
             period: ManifestPeriod { from: period.from(), to: period.to(), status },
             tenant: tenant.map(str::to_owned),
             files: Vec::new(),
-            tally: Tally::default(),
+            totals: ExportTotals::default(),
         }
     }
 
-    /// As it is written: JSON over several lines.
+    /// The manifest as JSON over several lines.
     ///
     /// # Errors
     /// None in practice: its members are strings and numbers.
@@ -174,20 +174,20 @@ impl SequenceRange {
     }
 }
 
-impl Tally {
-    /// One request, in `rows` rows.
+impl ExportTotals {
+    /// Adds one request with this number of rows.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`].
     pub fn add_request(&mut self, record: &Record, rows: u64) -> Result<(), ExportError> {
         let cost = record.cost.as_ref();
         let cost = cost.map(|cost| (cost.currency.as_str(), cost.amount, cost.list_amount));
-        self.add_one(&record.gateway, record.seq, cost, rows)
+        self.add_entry(&record.gateway, record.seq, cost, rows)
     }
 
-    /// A request that is entry `seq` of a gateway's journal; its cost is a currency, what is owed, and
-    /// that at list price.
-    pub(super) fn add_one(
+    /// Adds a request, which is entry `seq` of a gateway's journal. `cost` has the currency, the
+    /// billed cost and the list cost.
+    pub(super) fn add_entry(
         &mut self,
         gateway: &str,
         seq: u64,
@@ -206,7 +206,7 @@ impl Tally {
         }
     }
 
-    /// What other requests, and nothing else, have been added up to.
+    /// Adds the sums of other requests. `others` has nothing but requests.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`].
@@ -223,54 +223,56 @@ impl Tally {
         })
     }
 
-    /// The last request's cost is not unknown: it owes a share of GPUs, which is an item.
-    pub const fn owes_share(&mut self) {
+    /// Corrects the count for the last request: its cost is not unknown, because it pays a share of
+    /// GPUs, which is an item.
+    pub const fn subtract_unknown_cost(&mut self) {
         self.unknown_cost_requests -= 1;
     }
 
-    /// A correction; its items are added one by one. It may make a cost known, or unknown.
+    /// Adds a correction without its items, which are added one by one. It can make an unknown cost
+    /// known, or a known cost unknown.
     pub const fn add_correction(&mut self, correction: &Correction) {
         self.corrections += 1;
         let (before, after) = (correction.before.is_none(), correction.after.is_none());
         self.unknown_cost_requests += after as i64 - before as i64;
     }
 
-    /// One item, in `rows` rows.
+    /// Adds one item with this number of rows.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`].
-    pub fn add_item(&mut self, item: &Item<'_>, rows: u64) -> Result<(), ExportError> {
+    pub fn add_item(&mut self, item: &BillItem<'_>, rows: u64) -> Result<(), ExportError> {
         self.rows += rows;
         self.add_money(item.currency, item.cost, item.list_cost)
     }
 
-    /// What an hour owes, where rows do not say it.
+    /// Adds the cost of an hour to the total of the bill.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`].
-    pub fn owe(&mut self, currency: &str, amount: Decimal) -> Result<(), ExportError> {
+    pub fn add_bill_cost(&mut self, currency: &str, amount: Decimal) -> Result<(), ExportError> {
         let owed = self.owed.entry(currency.to_owned()).or_default();
         let too_large = ExportError::TooLarge { what: "the sum of the costs" };
         *owed = add_exactly(*owed, amount).ok_or(too_large)?.normalize();
         Ok(())
     }
 
-    /// What the rows cost, where nothing else is owed.
+    /// Adds the sums of the rows to the total of the bill, if there are no other charges.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`].
-    pub fn owe_sums(&mut self) -> Result<(), ExportError> {
+    pub fn add_bill_sums(&mut self) -> Result<(), ExportError> {
         let sums = self.sums.clone();
-        sums.iter().try_for_each(|(currency, sum)| self.owe(currency, sum.billed_cost))
+        sums.iter().try_for_each(|(currency, sum)| self.add_bill_cost(currency, sum.billed_cost))
     }
 
-    /// The requests of an hour; its charges are added one by one.
+    /// Adds the requests of an hour without its charges, which are added one by one.
     pub fn add_hour(&mut self, hour: &Hour) {
         self.requests += hour.sums.requests;
         self.unknown_cost_requests += hour.sums.unknown_cost_requests;
     }
 
-    /// One charge, in a row.
+    /// Adds one charge, which is one row.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`].

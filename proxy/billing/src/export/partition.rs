@@ -1,4 +1,5 @@
-//! Where in a folder a record belongs, as engines that read folders expect it (Hive's names).
+//! The folder of a record in an export, with names in the style of Hive that query engines
+//! understand.
 
 use std::fmt::Write as _;
 
@@ -10,15 +11,16 @@ use crate::zone::Zone;
 /// How the folders of an export are nested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// `tenant=…/date=…/hour=…`: one tenant is one folder.
+    /// `tenant=…/date=…/hour=…`: each tenant has one folder.
     TenantFirst,
-    /// `date=…/hour=…`: for tenants by the thousand, each of them a column only.
+    /// `date=…/hour=…`: for thousands of tenants. The tenant is only a column.
     DateFirst,
 }
 
-/// The folder of a record of `tenant` that was admitted `at`, UTC, with `/` between its parts.
+/// The folder of a record of `tenant` that was admitted at `at`, UTC, with `/` between its parts.
 ///
-/// Bytes of the tenant's name other than letters, digits, `-`, `_` and `.` are percent-encoded.
+/// In the tenant's name, every byte other than letters, digits, `-`, `_` and `.` is
+/// percent-encoded.
 #[must_use]
 pub fn partition(layout: Layout, tenant: &str, at: Timestamp) -> String {
     let mut path = String::new();
@@ -31,8 +33,8 @@ pub fn partition(layout: Layout, tenant: &str, at: Timestamp) -> String {
     path
 }
 
-/// What the one file of an export is called: `2026-11.focus.csv`, and with its ends where the period
-/// is not a month.
+/// The name of an export's only file: `2026-11.focus.csv`. If the period is not a month, the name
+/// has its start and end.
 #[must_use]
 pub fn file_name(period: Period, tenant: Option<&str>, extension: &str) -> String {
     let mut name = match Period::month_of(period.from(), &Zone::UTC) {
@@ -49,7 +51,8 @@ pub fn file_name(period: Period, tenant: Option<&str>, extension: &str) -> Strin
     format!("{name}.{extension}")
 }
 
-/// Percent-encodes what is not safe in a path, a glob or a URL; a name of dots alone too.
+/// Percent-encodes every byte that is not safe in a path, a glob or a URL. A name of dots only is
+/// encoded too.
 pub(super) fn push_encoded(out: &mut String, text: &str) {
     let dots = text.bytes().all(|byte| byte == b'.');
     for byte in text.bytes() {

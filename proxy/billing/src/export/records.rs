@@ -1,8 +1,8 @@
-//! Requests as typed columns of a Parquet file, from the entries that they were written as.
+//! Writes requests as typed columns of a Parquet file, from their journal entries.
 //!
-//! Most of an entry goes into its column as it stands: nothing is made of a request but its row.
+//! Most values are copied from the entry to their column. No record is built.
 
-mod cells;
+mod entry_values;
 mod members;
 mod row;
 mod values;
@@ -13,28 +13,29 @@ use self::members::MEMBERS;
 pub use self::row::RecordRow;
 use super::columns::{Field, ParquetWriter, ROWS_MAX, Rows};
 use super::error::ExportError;
-use super::manifest::Tally;
+use super::manifest::ExportTotals;
 
 /// Some requests as rows, in the order in which they are added.
 pub struct RecordRows {
     rows: Rows,
-    tally: Tally,
+    totals: ExportTotals,
 }
 
 impl RecordRows {
-    /// How many are to be gathered at most before they are written.
+    /// Most rows to gather before they are written.
     pub const MAX: usize = ROWS_MAX;
 
-    /// None yet.
+    /// No rows yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { rows: Rows::new(fields()), tally: Tally::default() }
+        Self { rows: Rows::new(fields()), totals: ExportTotals::default() }
     }
 
-    /// Takes entries apart and adds them.
+    /// Splits entries into their members and adds them as rows.
     ///
     /// # Errors
-    /// [`ExportError::Unreadable`], [`ExportError::TooLarge`]; then none of them is to be written.
+    /// [`ExportError::Unreadable`], [`ExportError::TooLarge`]. After an error none of the rows may
+    /// be written.
     pub fn add_entries<'a>(
         &mut self,
         entries: impl IntoIterator<Item = (u64, &'a str)>,
@@ -45,35 +46,36 @@ impl RecordRows {
         Ok(())
     }
 
-    /// Adds one.
+    /// Adds one row.
     ///
     /// # Errors
-    /// [`ExportError::Unreadable`], [`ExportError::TooLarge`]; then none of them is to be written.
+    /// [`ExportError::Unreadable`], [`ExportError::TooLarge`]. After an error none of the rows may
+    /// be written.
     pub fn add(&mut self, record: &RecordRow<'_>) -> Result<(), ExportError> {
-        record.add_to(&mut self.tally, &mut self.rows)
+        record.add_to(&mut self.totals, &mut self.rows)
     }
 
-    /// How many.
+    /// Number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of what they hold.
+    /// Bytes of their values.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.rows.bytes()
     }
 
-    /// What they add up to, since that was last asked.
-    pub fn take_tally(&mut self) -> Tally {
-        std::mem::take(&mut self.tally)
+    /// The sums of the rows since the last call.
+    pub fn take_totals(&mut self) -> ExportTotals {
+        std::mem::take(&mut self.totals)
     }
 }
 
@@ -87,34 +89,34 @@ impl Default for RecordRows {
 pub struct RecordsParquet<W: Write + Send>(ParquetWriter<W>);
 
 impl<W: Write + Send> RecordsParquet<W> {
-    /// Nothing written yet.
+    /// A file without rows.
     ///
     /// # Errors
-    /// `out`'s.
+    /// The output cannot be written.
     pub fn new(out: W) -> Result<Self, ExportError> {
         ParquetWriter::new(out, "record", fields()).map(Self)
     }
 
-    /// Writes some, of which none is left then.
+    /// Writes rows, and clears them.
     ///
     /// # Errors
-    /// `out`'s.
+    /// The output cannot be written.
     pub fn add(&mut self, rows: &mut RecordRows) -> Result<(), ExportError> {
         self.0.add(&mut rows.rows)
     }
 
-    /// Writes what is held as a group of its own, whatever its size.
+    /// Writes the gathered rows as a row group of their own, whatever its size.
     ///
     /// # Errors
-    /// `out`'s.
+    /// The output cannot be written.
     pub fn end_group(&mut self) -> Result<(), ExportError> {
         self.0.end_group()
     }
 
-    /// Writes what is left; what was written to comes back.
+    /// Writes the rest and returns the output.
     ///
     /// # Errors
-    /// `out`'s.
+    /// The output cannot be written.
     pub fn finish(self) -> Result<W, ExportError> {
         self.0.finish()
     }

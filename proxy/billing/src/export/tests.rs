@@ -120,7 +120,7 @@ fn correction(before: Option<(&str, &str)>, after: Option<(&str, &str)>) -> Corr
     .unwrap()
 }
 
-fn items(format: Format, items: &[Item<'_>]) -> Vec<Value> {
+fn items(format: Format, items: &[BillItem<'_>]) -> Vec<Value> {
     let mut writer = RecordWriter::new(format, Vec::new()).unwrap();
     for item in items {
         writer.add_item(item).unwrap();
@@ -132,7 +132,7 @@ fn items(format: Format, items: &[Item<'_>]) -> Vec<Value> {
 #[test]
 fn a_correction_is_an_event_of_what_it_changes() {
     let correction = correction(Some(("0.0012340", "USD")), Some(("0.001", "USD")));
-    let changed = Item::of_correction(&correction).unwrap();
+    let changed = BillItem::of_correction(&correction).unwrap();
     let expected = json!([{
         "specversion": "1.0", "id": "0193e9a0-0000-7000-8000-0000000000c0",
         "source": "taximeter/bill", "type": "taximeter.correction", "subject": "acme",
@@ -156,16 +156,16 @@ fn a_correction_is_an_event_of_what_it_changes() {
 #[test]
 fn a_correction_between_currencies_is_two_events_and_one_of_nothing_is_none() {
     let exchanged = correction(Some(("2", "USD")), Some(("1.8", "EUR")));
-    let both = Item::of_correction(&exchanged).unwrap();
+    let both = BillItem::of_correction(&exchanged).unwrap();
     let told: Vec<_> = both.iter().map(|item| (&*item.id, item.currency, item.cost)).collect();
     let id = "0193e9a0-0000-7000-8000-0000000000c0";
     let usd = format!("{id}:USD");
     assert_eq!(told, [(&*usd, "USD", "-2".parse().unwrap()), (id, "EUR", "1.8".parse().unwrap())]);
-    assert!(Item::of_correction(&correction(None, None)).unwrap().is_empty());
+    assert!(BillItem::of_correction(&correction(None, None)).unwrap().is_empty());
     let known = correction(None, Some(("1", "USD")));
-    let mut tally = Tally { unknown_cost_requests: 1, ..Tally::default() };
-    tally.add_correction(&known);
-    assert_eq!((tally.corrections, tally.unknown_cost_requests), (1, 0));
+    let mut totals = ExportTotals { unknown_cost_requests: 1, ..ExportTotals::default() };
+    totals.add_correction(&known);
+    assert_eq!((totals.corrections, totals.unknown_cost_requests), (1, 0));
 }
 
 #[test]
@@ -216,14 +216,14 @@ fn json_of(row: &parquet::record::Row) -> BTreeMap<String, Value> {
 }
 
 /// Entries as rows of a file that is read back, and what they add up to.
-fn parquet(entries: &[&str]) -> (Vec<BTreeMap<String, Value>>, Tally) {
+fn parquet(entries: &[&str]) -> (Vec<BTreeMap<String, Value>>, ExportTotals) {
     let (mut rows, mut anew) = (RecordRows::new(), Vec::new());
     for (seq, entry) in (7..).zip(entries) {
         rows.add(&RecordRow::read(seq, entry, &mut anew).unwrap()).unwrap();
     }
     assert_eq!(rows.len(), entries.len());
-    let tally = rows.take_tally();
-    (read_back(&mut rows), tally)
+    let totals = rows.take_totals();
+    (read_back(&mut rows), totals)
 }
 
 /// The rows of a file that has these.
@@ -348,14 +348,14 @@ fn every_field_of_a_record_has_its_column() {
 
 #[test]
 fn rows_are_tallied_as_their_records_are() {
-    let (_, tally) = parquet(&[&entry(&whole()), &entry(&bare())]);
-    let mut counted = Tally::default();
+    let (_, totals) = parquet(&[&entry(&whole()), &entry(&bare())]);
+    let mut counted = ExportTotals::default();
     for (seq, record) in [(7, whole()), (8, bare())] {
         counted.add_request(&Record { seq, ..record }, 1).unwrap();
     }
-    assert_eq!(tally, counted);
-    let mut twice = tally.clone();
-    twice.add_requests(&tally).unwrap();
+    assert_eq!(totals, counted);
+    let mut twice = totals.clone();
+    twice.add_requests(&totals).unwrap();
     assert_eq!((twice.requests, twice.unknown_cost_requests), (4, 2));
     assert_eq!(twice.sums["USD"].billed_cost, "0.002468".parse().unwrap());
     assert_eq!(json!(twice.sequences["pod 1/0"]), json!({"first": 7, "last": 8, "records": 4}));
@@ -465,8 +465,8 @@ fn what_is_as_it_was_before_is_read_as_if_it_were_not() {
     let entries = entries.map(String::as_str);
     let mut rows = RecordRows::new();
     rows.add_entries((7..).zip(entries)).unwrap();
-    let tally = rows.take_tally();
-    assert_eq!((read_back(&mut rows), tally), parquet(&entries));
+    let totals = rows.take_totals();
+    assert_eq!((read_back(&mut rows), totals), parquet(&entries));
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn a_manifest_tells_files_sums_and_sequences() {
                 record["cost"] = Value::Null;
             }
         });
-        manifest.tally.add_request(&record, 1).unwrap();
+        manifest.totals.add_request(&record, 1).unwrap();
     }
     let told: Value = serde_json::from_slice(&manifest.to_json().unwrap()).unwrap();
     assert_eq!(told["period"]["status"], "final");

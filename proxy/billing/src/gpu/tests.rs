@@ -25,12 +25,16 @@ fn key(tenant: &str) -> HourKey {
     HourKey { currency: None, ..fixtures::key(tenant, "2026-11-20") }
 }
 
-fn run(from: &str, to: &str, input: u64, output: u64) -> Run {
+fn run(from: &str, to: &str, input: u64, output: u64) -> RequestRun {
     let (input_tokens, output_tokens) = (Some(input), Some(output));
-    Run { started_at: at(from), ended_at: at(to), input_tokens, output_tokens }
+    RequestRun { started_at: at(from), ended_at: at(to), input_tokens, output_tokens }
 }
 
-fn shares(price: GpuPrice, period: (&str, &str), runs: &[(&str, Run)]) -> Vec<(HourKey, Hour)> {
+fn shares(
+    price: GpuPrice,
+    period: (&str, &str),
+    runs: &[(&str, RequestRun)],
+) -> Vec<(HourKey, Hour)> {
     let period = Period::new(at(period.0), at(period.1)).unwrap();
     let mut shares = GpuShares::new("local", "vllm", price, period, Zone::UTC);
     for (tenant, run) in runs {
@@ -58,7 +62,7 @@ fn line(hour: &str, tenant: &str, cost: &str) -> (String, String, String) {
 
 #[test]
 fn the_busy_time_is_shared_by_weighted_tokens_and_the_rest_is_idle() {
-    // Busy for half an hour, in which two overlap: 100 + 4 × 50 and 100 tokens' weight.
+    // BusyHour for half an hour, in which two overlap: 100 + 4 × 50 and 100 tokens' weight.
     let runs = [
         ("acme", run("10:00:00", "10:20:00", 100, 50)),
         ("zeta", run("10:10:00", "10:30:00", 60, 10)),
@@ -129,7 +133,7 @@ fn what_gpus_cost_changes_at_midnight_to_the_last_digit() {
         let owed = |price: &GpuPrice| {
             let (price, period) = (price.clone(), period.clone().unwrap());
             let mut shares = GpuShares::new("local", "vllm", price, period, zone.clone());
-            let run = Run {
+            let run = RequestRun {
                 started_at: instant("2026-11-20T23:15:00Z"),
                 ended_at: instant("2026-11-21T00:15:00Z"),
                 input_tokens: Some(7),
@@ -152,7 +156,7 @@ fn what_gpus_cost_changes_at_midnight_to_the_last_digit() {
 #[test]
 fn unknown_tokens_weigh_nothing_beside_known_ones() {
     let unknown =
-        Run { input_tokens: None, output_tokens: None, ..run("10:00:00", "10:30:00", 0, 0) };
+        RequestRun { input_tokens: None, output_tokens: None, ..run("10:00:00", "10:30:00", 0, 0) };
     let known = run("10:00:00", "10:30:00", 1, 0);
     let both = [("acme", unknown), ("zeta", known)];
     let hour = ("10:00:00", "11:00:00");
@@ -177,12 +181,12 @@ fn what_a_request_would_owe_by_the_token_is_left_out_and_its_tokens_stay() {
     };
     let hour = Hour { sums, lines: BTreeMap::new() };
     let owing = HourKey { currency: Some("USD".to_owned()), ..key("acme") };
-    let (left_key, left) = shares.instead_of(&owing, &hour).unwrap();
+    let (left_key, left) = shares.without_token_cost(&owing, &hour).unwrap();
     assert_eq!(left_key, key("acme"));
     assert_eq!((left.sums.requests, left.sums.input_tokens), (2, Some(7)));
     assert_eq!((left.sums.cost, left.sums.unknown_cost_requests), (None, 0));
     let elsewhere = HourKey { upstream: "other".to_owned(), ..key("acme") };
-    assert_eq!(shares.instead_of(&elsewhere, &hour), None);
+    assert_eq!(shares.without_token_cost(&elsewhere, &hour), None);
 }
 
 /// Seconds of a day and of a length, and tokens, mostly few and sometimes absurd.
@@ -191,11 +195,11 @@ fn any_run() -> impl Strategy<Value = (usize, i64, i64, u64, u64)> {
     (0..3_usize, 0..30_000_000_000_i64, 0..9_000_000_000_i64, tokens.clone(), tokens)
 }
 
-fn runs_of(samples: &[(usize, i64, i64, u64, u64)]) -> Vec<(&'static str, Run)> {
+fn runs_of(samples: &[(usize, i64, i64, u64, u64)]) -> Vec<(&'static str, RequestRun)> {
     let midnight = at("00:00:00").as_microsecond();
     let time = |after: i64| Timestamp::from_microsecond(midnight + after).unwrap();
     let run = |(tenant, from, length, input, output): &(usize, i64, i64, u64, u64)| {
-        let run = Run {
+        let run = RequestRun {
             started_at: time(*from),
             ended_at: time(from + length),
             input_tokens: Some(*input),

@@ -1,29 +1,29 @@
-//! Columns of text, and money as people read it. The one place where money is rounded.
+//! Columns of text, and money for people. This is the only place that rounds money.
 
 use std::fmt::Write as _;
 
 use rust_decimal::{Decimal, RoundingStrategy};
 
-/// Decimal places of money in the table.
+/// Most decimal places of money in tables.
 pub(super) const PLACES: u32 = 6;
-/// Decimal places that money has at least, as on a receipt.
+/// Fewest decimal places of money, as on a receipt.
 pub(super) const PLACES_MIN: u32 = 2;
-/// Longest name shown when there is room, in characters.
+/// Longest name if there is room, in characters.
 pub(super) const NAME_CHARS_MAX: usize = 48;
-/// Names are not shortened further than this to fit the width, in characters.
+/// Names are not shortened to fewer characters than this.
 const NAME_CHARS_MIN: usize = 12;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// One column: its head, a cell per row, and the cell of the total.
-pub(super) struct Column {
+/// One column: its head, one cell for each row, and the cell of the total.
+pub(super) struct TextColumn {
     pub(super) head: String,
     pub(super) cells: Vec<String>,
     pub(super) total: String,
     pub(super) right: bool,
 }
 
-impl Column {
+impl TextColumn {
     fn width(&self) -> usize {
         let texts = self.cells.iter().chain([&self.head, &self.total]);
         texts.map(|text| text.chars().count()).max().unwrap_or_default()
@@ -35,12 +35,12 @@ impl Column {
     }
 }
 
-/// Without idle zeros.
+/// Rounded, without zeros at the end.
 pub(super) fn rounded(cost: Decimal) -> Decimal {
     cost.round_dp_with_strategy(PLACES, RoundingStrategy::MidpointNearestEven).normalize()
 }
 
-/// An amount that is too small to show is not shown as zero.
+/// An amount for people. An amount that is too small to show is not shown as zero.
 pub(super) fn money(cost: Decimal, places: u32) -> String {
     let shown = rounded(cost);
     if shown.is_zero() && !cost.is_zero() {
@@ -70,7 +70,7 @@ pub(super) fn grouped(digits: &str) -> String {
     out
 }
 
-/// A name from outside may not move the cursor or reorder the line.
+/// Escapes a name from outside, so that it cannot move the cursor or reorder the line.
 pub(super) fn printable(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for (index, character) in name.chars().enumerate() {
@@ -86,11 +86,11 @@ pub(super) fn printable(name: &str) -> String {
     out
 }
 
-/// Takes characters from the widest names until the line fits.
-pub(super) fn shorten(columns: &mut [Column], names: usize, width: usize) {
+/// Shortens the widest names until the line fits.
+pub(super) fn shorten(columns: &mut [TextColumn], names: usize, width: usize) {
     let gaps = GAP.len() * columns.len().saturating_sub(1);
     let mut excess =
-        (columns.iter().map(Column::width).sum::<usize>() + gaps).saturating_sub(width);
+        (columns.iter().map(TextColumn::width).sum::<usize>() + gaps).saturating_sub(width);
     while excess > 0 {
         let names = columns.iter_mut().take(names);
         let Some(widest) = names.max_by_key(|column| column.width()) else { return };
@@ -107,9 +107,9 @@ pub(super) fn shorten(columns: &mut [Column], names: usize, width: usize) {
     }
 }
 
-pub(super) fn write_columns(out: &mut String, columns: &[Column]) {
-    let widths: Vec<_> = columns.iter().map(Column::width).collect();
-    let line = |out: &mut String, text: &dyn Fn(&Column) -> String| {
+pub(super) fn write_columns(out: &mut String, columns: &[TextColumn]) {
+    let widths: Vec<_> = columns.iter().map(TextColumn::width).collect();
+    let line = |out: &mut String, text: &dyn Fn(&TextColumn) -> String| {
         for (index, (column, width)) in columns.iter().zip(&widths).enumerate() {
             out.push_str(if index == 0 { "" } else { GAP });
             column.write(out, &text(column), *width);

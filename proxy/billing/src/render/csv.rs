@@ -1,4 +1,4 @@
-//! For spreadsheets (RFC 4180).
+//! Bills as CSV for spreadsheets (RFC 4180).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,18 +7,19 @@ use crate::bill::{Bill, BillLine};
 use crate::group::Dimension;
 use crate::sums::Sums;
 
-/// The sums' columns, after the period's and the dimensions'.
+/// The columns of the sums. They follow the columns of the period and of the dimensions.
 const SUMS: &str = "requests,input_tokens,cache_read_input_tokens,output_tokens,\
                     reasoning_output_tokens,cost,list_cost,currency,unknown_cost_requests,\
                     counted_requests,unknown_usage_requests,charge_category,time_zone";
 
-/// The bill as RFC 4180 text: a head line, then one line per row, no total.
+/// The bill as RFC 4180 text: a head line, then one line for each row, without a total.
 ///
-/// Columns: `period_start`, `period_end`, the dimensions, the sums, FOCUS's `Usage` or `Credit`: a
-/// credit has a tenant, and a cost below 0; and the zone. Money is exact; an empty cell
-/// is unknown, or nothing there for a dimension. A text that a spreadsheet would run as a formula
-/// (it begins with `=`, `+`, `-`, `@`, tab or carriage return, which names from outside may) gets a
-/// `'` in front, as OWASP advises; `json` has it unchanged.
+/// Columns: `period_start`, `period_end`, the dimensions, the sums, the charge category, and the
+/// time zone. The category is `Usage` or `Credit`, as in FOCUS. A credit has a tenant, and a cost
+/// below 0. Money is exact. An empty cell means unknown, or that a dimension has no value. Some
+/// names from outside begin with `=`, `+`, `-`, `@`, tab or carriage return, and a spreadsheet
+/// would run them as a formula. They get a `'` in front, as OWASP advises. `json` has them
+/// unchanged.
 #[must_use]
 pub fn csv(bill: &Bill) -> String {
     let mut out = String::from("period_start,period_end,");
@@ -72,7 +73,7 @@ fn number<N: ToString>(known: Option<N>) -> String {
     known.map(|number| number.to_string()).unwrap_or_default()
 }
 
-/// A text, harmless and quoted where needed.
+/// A text, made harmless for spreadsheets and quoted if needed.
 fn cell(text: &str) -> Cow<'_, str> {
     let runs = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let quote = text.contains([',', '"', '\r', '\n']);

@@ -6,19 +6,20 @@ use std::fmt::Write as _;
 use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::columns::{
-    Column, PLACES, PLACES_MIN, grouped, money, printable, requests_of, rounded, shorten,
+    PLACES, PLACES_MIN, TextColumn, grouped, money, printable, requests_of, rounded, shorten,
     write_columns,
 };
 use crate::credit::{Covered, Credit};
-use crate::invoice::{Invoice, InvoiceLine, TenantPart};
+use crate::invoice::{Invoice, InvoiceLine, TenantInvoice};
 
-/// Prices of tokens are shown for so many.
+/// Token prices are shown for this number of tokens.
 const PRICED_TOKENS: i64 = 1_000_000;
 
-/// The invoice as a table of at most `width` characters a line where the names allow it: a line per
-/// meter and price, a subtotal per tenant, the total, and below it what to know about the numbers.
+/// The invoice as a table with at most `width` characters per line, if the names allow it. It has a
+/// line for each meter and price, a subtotal for each tenant, the total, and notes about the
+/// numbers.
 ///
-/// Amounts are rounded to 6 places, half to even, each for itself, and it says so.
+/// Each amount is rounded to 6 places, half to even. A note says so.
 #[must_use]
 pub fn invoice(invoice: &Invoice, width: usize) -> String {
     let mut out = format!("Invoice for {}", invoice.period.heading(&invoice.zone));
@@ -39,7 +40,7 @@ pub fn invoice(invoice: &Invoice, width: usize) -> String {
 }
 
 /// The cells of one line, from left to right.
-type Cells = [String; 7];
+type LineCells = [String; 7];
 
 const HEADS: [(&str, bool); 7] = [
     ("tenant", false),
@@ -51,19 +52,19 @@ const HEADS: [(&str, bool); 7] = [
     ("counted", true),
 ];
 
-fn columns(invoice: &Invoice) -> Vec<Column> {
+fn columns(invoice: &Invoice) -> Vec<TextColumn> {
     let places = places(invoice);
-    let mut lines: Vec<Cells> = Vec::new();
+    let mut lines: Vec<LineCells> = Vec::new();
     for part in &invoice.tenants {
         lines.extend(part_lines(part, places));
     }
-    let mut total = Cells::default();
+    let mut total = LineCells::default();
     total[0] = "total".to_owned();
     total[5] = amounts(&invoice.totals, places);
     HEADS
         .iter()
         .enumerate()
-        .map(|(index, (head, right))| Column {
+        .map(|(index, (head, right))| TextColumn {
             head: (*head).to_owned(),
             cells: lines.iter().filter_map(|line| line.get(index).cloned()).collect(),
             total: total.get(index).cloned().unwrap_or_default(),
@@ -72,9 +73,9 @@ fn columns(invoice: &Invoice) -> Vec<Column> {
         .collect()
 }
 
-/// A tenant's name stands on its first line only, a model's too.
-fn part_lines(part: &TenantPart, places: u32) -> Vec<Cells> {
-    let mut lines: Vec<Cells> = Vec::new();
+/// The name of a tenant or a model stands only on its first line.
+fn part_lines(part: &TenantInvoice, places: u32) -> Vec<LineCells> {
+    let mut lines: Vec<LineCells> = Vec::new();
     let mut model = None;
     for line in &part.lines {
         let shown = line.model.as_deref().map_or("(none)".to_owned(), printable);
@@ -91,21 +92,21 @@ fn part_lines(part: &TenantPart, places: u32) -> Vec<Cells> {
         model = Some(shown);
     }
     for credit in &part.credits {
-        let mut line = Cells::default();
+        let mut line = LineCells::default();
         line[2] = free(credit);
         line[3] = credit.tokens.map(quantity).unwrap_or_default();
         line[5] = format!("{} {}", money(-credit.amount, places), credit.currency);
         lines.push(line);
     }
     if part.unknown_cost_requests > 0 {
-        let mut unknown = Cells::default();
+        let mut unknown = LineCells::default();
         unknown[2] = "requests".to_owned();
         unknown[3] = grouped(&part.unknown_cost_requests.to_string());
         unknown[5] = "unknown".to_owned();
         lines.push(unknown);
     }
     if part.lines.len() + part.credits.len() > 1 {
-        let mut subtotal = Cells::default();
+        let mut subtotal = LineCells::default();
         subtotal[4] = "subtotal".to_owned();
         subtotal[5] = amounts(&part.totals, places);
         lines.push(subtotal);
@@ -150,7 +151,7 @@ fn unit_price(line: &InvoiceLine) -> String {
     )
 }
 
-/// How much of the quantity is not the engine's word.
+/// The part of the quantity that Taximeter counted.
 fn share(line: &InvoiceLine) -> String {
     let hundred = Decimal::ONE_HUNDRED;
     match line.counted.checked_mul(hundred).and_then(|part| part.checked_div(line.quantity)) {

@@ -1,4 +1,4 @@
-//! For programs. Money is a decimal string, exact; unknown is `null`.
+//! Bills as JSON for programs. Money is an exact decimal string. Unknown is `null`.
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -11,7 +11,7 @@ use crate::sums::Sums;
 /// The bill as one JSON object over several lines, exact.
 ///
 /// `{"period": {"from", "to", "zone"}, "currency", "by": [names], "rows": [...], "credits": [...],
-/// "total": {...}}`. A row has one member per dimension, named like it, and then the sums.
+/// "total": {...}}`. A row has one member for each dimension, with its name, and then the sums.
 #[must_use]
 pub fn json(bill: &Bill) -> String {
     let document = Document {
@@ -21,12 +21,12 @@ pub fn json(bill: &Bill) -> String {
         rows: bill
             .rows
             .iter()
-            .map(|line| Row { keys: Keys { by: &bill.by, keys: &line.keys }, sums: &line.sums })
+            .map(|line| JsonRow { keys: Keys { by: &bill.by, keys: &line.keys }, sums: &line.sums })
             .collect(),
         credits: &bill.credits,
         total: &bill.total,
     };
-    // Its members are strings, numbers and lists of them: there is nothing that could fail.
+    // The members are strings, numbers and lists of them, so this cannot fail.
     serde_json::to_string_pretty(&document).map(|text| text + "\n").unwrap_or_default()
 }
 
@@ -35,7 +35,7 @@ struct Document<'a> {
     period: Ends<'a>,
     currency: Option<&'a str>,
     by: Vec<String>,
-    rows: Vec<Row<'a>>,
+    rows: Vec<JsonRow<'a>>,
     credits: &'a [Credit],
     total: &'a Sums,
 }
@@ -48,7 +48,7 @@ struct Ends<'a> {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct JsonRow<'a> {
     #[serde(flatten)]
     keys: Keys<'a>,
     #[serde(flatten)]

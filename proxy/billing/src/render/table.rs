@@ -1,19 +1,19 @@
-//! The bill for people: what the lines add up to.
+//! The bill for people.
 
 use std::fmt::Write as _;
 
 use super::columns::{
-    Column, PLACES, PLACES_MIN, grouped, money, printable, requests_of, rounded, shorten,
+    PLACES, PLACES_MIN, TextColumn, grouped, money, printable, requests_of, rounded, shorten,
     write_columns,
 };
 use crate::bill::Bill;
 use crate::credit::{Covered, Credit};
 use crate::sums::Sums;
 
-/// The bill as a table of at most `width` characters a line where the names allow it, with a total
-/// and, below it, what to know about the numbers.
+/// The bill as a table with at most `width` characters per line, if the names allow it. It has a
+/// total and notes about the numbers.
 ///
-/// Money is rounded to 6 places, half to even, and says so. `≥` marks a sum that lacks requests
+/// Money is rounded to 6 places, half to even. A note says so. `≥` marks a sum without the requests
 /// whose number is unknown.
 #[must_use]
 pub fn table(bill: &Bill, width: usize) -> String {
@@ -33,12 +33,12 @@ pub fn table(bill: &Bill, width: usize) -> String {
     out
 }
 
-fn name_columns(bill: &Bill) -> Vec<Column> {
+fn name_columns(bill: &Bill) -> Vec<TextColumn> {
     let dimensions = bill.by.dimensions().iter().enumerate();
     dimensions
         .map(|(index, dimension)| {
             let name = |key: &Option<String>| key.as_deref().map_or("(none)".to_owned(), printable);
-            Column {
+            TextColumn {
                 head: printable(&dimension.to_string()),
                 cells: bill.rows.iter().filter_map(|row| row.keys.get(index).map(name)).collect(),
                 total: if index == 0 { "total".to_owned() } else { String::new() },
@@ -48,14 +48,14 @@ fn name_columns(bill: &Bill) -> Vec<Column> {
         .collect()
 }
 
-fn number_columns(bill: &Bill) -> Vec<Column> {
-    let column = |head: &str, of: fn(&Sums) -> Option<u64>| Column {
+fn number_columns(bill: &Bill) -> Vec<TextColumn> {
+    let column = |head: &str, of: fn(&Sums) -> Option<u64>| TextColumn {
         head: head.to_owned(),
         cells: bill.rows.iter().map(|row| tokens(&row.sums, of)).collect(),
         total: tokens(&bill.total, of),
         right: true,
     };
-    let mut columns = vec![Column {
+    let mut columns = vec![TextColumn {
         head: "requests".to_owned(),
         cells: bill.rows.iter().map(|row| grouped(&row.sums.requests.to_string())).collect(),
         total: grouped(&bill.total.requests.to_string()),
@@ -72,14 +72,14 @@ fn number_columns(bill: &Bill) -> Vec<Column> {
     columns
 }
 
-/// A line for each credit: what it is in the first column, what it takes off in the last.
-fn add_credits(columns: &mut [Column], bill: &Bill) {
+/// Adds a line for each credit: its name in the first column, its amount in the last.
+fn add_credits(columns: &mut [TextColumn], bill: &Bill) {
     let places = places(bill);
     for credit in &bill.credits {
         for column in &mut *columns {
             column.cells.push(String::new());
         }
-        let text = |column: &mut Column, text| column.cells.last_mut().map(|cell| *cell = text);
+        let text = |column: &mut TextColumn, text| column.cells.last_mut().map(|cell| *cell = text);
         columns.first_mut().and_then(|column| text(column, credit_text(credit)));
         columns.last_mut().and_then(|column| text(column, money(-credit.amount, places)));
     }
@@ -103,13 +103,13 @@ fn places(bill: &Bill) -> u32 {
     needed.max().unwrap_or_default().max(PLACES_MIN)
 }
 
-fn cost_column(bill: &Bill) -> Column {
+fn cost_column(bill: &Bill) -> TextColumn {
     let places = places(bill);
     let cell = |sums: &Sums| {
         let Some(cost) = sums.cost else { return "unknown".to_owned() };
         format!("{}{}", at_least(sums.unknown_costs()), money(cost, places))
     };
-    Column {
+    TextColumn {
         head: bill
             .currency
             .as_ref()

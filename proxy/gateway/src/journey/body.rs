@@ -9,9 +9,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use taximeter_meter::{
-    DecodeFault, DecodeLimits, Decoder, RequestFacts, RequestReader, Wire, is_identity,
-};
+use taximeter_meter::{DecodeFault, Decoder, RequestFacts, RequestReader, Wire, is_identity};
 use taximeter_net::upstream::RequestBody;
 use taximeter_system::clock;
 
@@ -112,10 +110,7 @@ impl Reading {
             return Ok(Self { reader, encoded: None });
         }
         let limits = &gateway.config.limits;
-        let decoder = Decoder::new(
-            &codings,
-            DecodeLimits { bytes_max: limits.decode_bytes_max, ratio_max: limits.decode_ratio_max },
-        )?;
+        let decoder = Decoder::new(&codings, limits.decode_ratio_max)?;
         let mut window = gateway.hold();
         window.add(decoder.memory_bytes_max())?;
         let bytes_max = limits.decode_bytes_max as u64;

@@ -121,7 +121,7 @@ impl Arrival {
             shape,
             client,
             uri: uri.clone(),
-            trace: told_trace(headers),
+            trace: caller_trace(headers),
         }
     }
 }
@@ -186,7 +186,7 @@ pub fn call(
         headers.insert(&X_REQUEST_ID, value);
     }
     if let Some(traces) = &gateway.telemetry.traces {
-        carry_on(headers, &traces.place(arrival.id, arrival.trace), arrival.trace);
+        carry_on(headers, &traces.request_trace(arrival.id, arrival.trace), arrival.trace);
     }
     Ok(Call {
         id: arrival.id,
@@ -207,19 +207,19 @@ pub fn call(
 }
 
 /// The trace that a request belongs to; one that is told twice is none.
-fn told_trace(headers: &HeaderMap) -> Option<TraceContext> {
-    let mut told = headers.get_all(&TRACEPARENT).iter();
-    let traceparent = told.next().filter(|_| told.next().is_none())?;
+fn caller_trace(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut values = headers.get_all(&TRACEPARENT).iter();
+    let traceparent = values.next().filter(|_| values.next().is_none())?;
     TraceContext::parse(traceparent.to_str().ok()?)
 }
 
 /// Lets the engine's spans hang from ours.
-fn carry_on(headers: &mut HeaderMap, place: &RequestTrace, caller: Option<TraceContext>) {
+fn carry_on(headers: &mut HeaderMap, request_trace: &RequestTrace, caller: Option<TraceContext>) {
     // What is said of a trace means nothing in another one.
     if caller.is_none() {
         headers.remove(&TRACESTATE);
     }
-    if let Ok(value) = HeaderValue::try_from(place.traceparent(trace::CLIENT)) {
+    if let Ok(value) = HeaderValue::try_from(request_trace.traceparent(trace::CLIENT)) {
         headers.insert(&TRACEPARENT, value);
     }
 }

@@ -36,7 +36,10 @@ pub enum Refusal {
     #[error("{NO_KEY}")]
     MissingKey,
     /// No route has this path.
-    #[error("no route {path}; this gateway serves the OpenAI and Anthropic routes under /v1")]
+    #[error(
+        "no route {path}; the page \"Routes\" of Taximeter's documentation (docs/reference/routes.md) \
+         lists all routes of this gateway"
+    )]
     UnknownRoute {
         /// The path.
         path: String,

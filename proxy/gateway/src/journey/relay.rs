@@ -5,6 +5,7 @@
 //! engine is dropped with it, which cancels the engine's work. The dropped settlement writes its
 //! entry.
 
+mod call;
 mod drain;
 mod fault;
 mod gather;
@@ -12,6 +13,7 @@ mod guard;
 mod headers;
 mod interim;
 mod pieces;
+mod question;
 mod reply;
 mod send;
 mod watch;
@@ -21,17 +23,15 @@ use std::sync::Arc;
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{Response, StatusCode, Version};
-use taximeter_net::upstream::Exchange;
 use taximeter_system::clock;
 use taximeter_telemetry::events::UpstreamRefusedUs;
 
 use super::refuse::Refusal;
 use super::route::Chosen;
 use super::settle::Settlement;
-use crate::health::Health;
 use crate::listen::{Peer, Worker};
-use headers::Codings;
-use send::{Unsent, send};
+use call::{Answer, call};
+use question::{BareRequest, may_be_refusal};
 use taximeter_ledger::VoidReason;
 
 pub(crate) use reply::ReplyBody;
@@ -46,24 +46,15 @@ pub(super) async fn open(
     chosen: &mut Chosen,
     mut settlement: Option<Settlement>,
 ) -> Result<Response<ReplyBody>, Refusal> {
+    let question = chosen.question.take();
+    let bare = question.map(|question| BareRequest { question, head: head.clone() });
+    let mut answer = call(worker, peer, head, chosen, &mut settlement).await?;
+    if let Some(bare) = bare.filter(|_| may_be_refusal(answer.head.status)) {
+        // Seldom, and large.
+        answer = Box::pin(bare.instead(worker, peer, chosen, answer, &mut settlement)).await?;
+    }
+    let Answer { mut head, exchange } = answer;
     let hides = chosen.hidden.is_any();
-    let codings = match &settlement {
-        Some(settlement) if hides || settlement.may_owe_receipt() => Codings::None,
-        Some(settlement) if settlement.is_read() => Codings::Readable,
-        _ => Codings::AsAsked,
-    };
-    let version = head.version;
-    let mut request = headers::request(&worker.gateway, head, chosen, codings);
-    interim::pass_on(&mut request, version, peer);
-    let (link, answer) = match send(worker, chosen.index, request, &mut settlement).await {
-        Ok(sent) => sent,
-        Err((refusal, settled)) => {
-            let refusal = failed(worker.gateway.health(chosen.index), refusal);
-            unsent(settlement, &refusal, settled).await;
-            return Err(refusal);
-        }
-    };
-    let (mut head, body) = answer.into_parts();
     let health = worker.gateway.health(chosen.index);
     if head.status.is_server_error() {
         health.failed(clock::wall(), "status_5xx");
@@ -93,7 +84,6 @@ pub(super) async fn open(
     if let Some(settlement) = &mut settlement {
         settlement.answered(head.status.as_u16(), &head.headers);
     }
-    let exchange = Exchange::new(link, body);
     // hyper never asks for a body that cannot be there (204, 304, HEAD), so nobody would settle.
     let fits = gather::fits(&head.headers, worker.gateway.config.limits.relay_buffer_bytes);
     headers::answer(&mut head.headers);
@@ -116,29 +106,4 @@ pub(super) async fn open(
         }
     };
     Ok(Response::from_parts(head, body))
-}
-
-/// Notes what an upstream has failed; what the client is told.
-fn failed(health: &Health, refusal: Refusal) -> Refusal {
-    let was_away = health.known().is_away();
-    // An engine is not to blame for what we have no room for.
-    if !matches!(refusal, Refusal::Overloaded) {
-        health.failed(clock::wall(), refusal.code());
-    }
-    match refusal {
-        // It may be back at any moment, and each request finds out; where that was not enough, the
-        // next one is told to wait.
-        Refusal::UpstreamConnect { .. } if was_away => Refusal::NoUpstream,
-        refusal => refusal,
-    }
-}
-
-/// Ends the settlement of a request that got no answer.
-async fn unsent(settlement: Option<Settlement>, refusal: &Refusal, becomes: Unsent) {
-    let Some(mut settlement) = settlement else { return };
-    settlement.refused(refusal);
-    match becomes {
-        Unsent::Void => settlement.void(VoidReason::NotSent),
-        Unsent::Post(end) => drop(settlement.settle(end).await),
-    }
 }

@@ -89,11 +89,11 @@ impl<'a> Report<'a> {
             // It has the spans and the line.
             Owner::Settlement => trace::found(self.unsettled()),
             Owner::Report(_) | Owner::Reservation | Owner::Nobody => {
-                trace::told(self.unsettled(), answer, Some(refusal))
+                trace::unsettled(self.unsettled(), answer, Some(refusal))
             }
         };
         self.gateway.telemetry.emit(&RequestRefused {
-            http: self.told(answer, (Some(refusal.code()), trace)),
+            http: self.http(answer, (Some(refusal.code()), trace)),
             request_id: &self.arrival.request_id,
             code: refusal.code(),
             message: refusal.to_string(),
@@ -103,8 +103,8 @@ impl<'a> Report<'a> {
 
     /// It is on no ledger, and has been answered or left by its client.
     pub(super) fn passed(&mut self, answer: Answer) {
-        let trace = trace::told(self.unsettled(), answer, None);
-        self.gateway.telemetry.emit(&RequestPassed(self.told(answer, (None, trace))));
+        let trace = trace::unsettled(self.unsettled(), answer, None);
+        self.gateway.telemetry.emit(&RequestPassed(self.http(answer, (None, trace))));
         self.owner = Owner::Nobody;
     }
 
@@ -124,7 +124,7 @@ impl<'a> Report<'a> {
     }
 
     /// What no settlement tells; `code` says why it was refused, if it was.
-    fn told(
+    fn http(
         &self,
         (route, status): Answer,
         (code, trace): (Option<&'static str>, Option<Found>),
@@ -162,14 +162,18 @@ impl Drop for Report<'_> {
 
 /// A request ended with a record. Its spans, if they are kept, end when what is returned is dropped.
 pub(super) fn settled(
-    open: &InFlight,
+    in_flight: &InFlight,
     record: &Record,
     measurement: &Measurement,
 ) -> Option<Closing> {
-    let (method, version) = (&open.call.method, open.call.version);
-    let Trace { found: trace, closing } = trace::settled(open, record, measurement);
-    let waited = open.call.stage_times.admitted.map_or(Duration::ZERO, |at| at - open.call.started);
-    open.gateway.telemetry.emit(&RequestSettled {
+    let (method, version) = (&in_flight.call.method, in_flight.call.version);
+    let Trace { found: trace, closing } = trace::settled(in_flight, record, measurement);
+    let waited = in_flight
+        .call
+        .stage_times
+        .admitted
+        .map_or(Duration::ZERO, |at| at - in_flight.call.started);
+    in_flight.gateway.telemetry.emit(&RequestSettled {
         method,
         version,
         record,
@@ -178,49 +182,54 @@ pub(super) fn settled(
         trace,
     });
     if let Some(error) = record.error_type.as_deref() {
-        open.gateway.telemetry.emit(&operation_failed(open, record.status, error, trace));
+        in_flight.gateway.telemetry.emit(&operation_failed(in_flight, record.status, error, trace));
     }
     closing
 }
 
 /// A reserved request ended without one.
-pub(super) fn voided(open: &InFlight, reason: VoidReason) {
-    let (error, now) = (error(open, reason), clock::now());
-    let Trace { found: trace, closing } = trace::voided(open, reason, &error, now);
-    open.gateway.telemetry.emit(&RequestVoided {
+pub(super) fn voided(in_flight: &InFlight, reason: VoidReason) {
+    let (error, now) = (error(in_flight, reason), clock::now());
+    let Trace { found: trace, closing } = trace::voided(in_flight, reason, &error, now);
+    in_flight.gateway.telemetry.emit(&RequestVoided {
         http: Http {
-            method: &open.call.method,
-            version: open.call.version,
-            route: Some(open.call.route.template),
-            status: open.status(),
-            tenant: Some(open.call.caller.tenant.as_str()),
-            duration: now - open.call.started,
+            method: &in_flight.call.method,
+            version: in_flight.call.version,
+            route: Some(in_flight.call.route.template),
+            status: in_flight.status(),
+            tenant: Some(in_flight.call.caller.tenant.as_str()),
+            duration: now - in_flight.call.started,
             called: None,
-            origin: Origin { request: open.call.id, trace, at: clock::wall() },
+            origin: Origin { request: in_flight.call.id, trace, at: clock::wall() },
         },
         reason,
-        failed: failed(open, reason, &error, now),
+        failed: failed(in_flight, reason, &error, now),
     });
-    if open.call.stage_times.admitted.is_some() {
-        open.gateway.telemetry.emit(&operation_failed(open, open.status(), &error, trace));
+    if in_flight.call.stage_times.admitted.is_some() {
+        in_flight.gateway.telemetry.emit(&operation_failed(
+            in_flight,
+            in_flight.status(),
+            &error,
+            trace,
+        ));
     }
     drop(closing);
 }
 
 /// What an engine was called for, and what went wrong.
 fn operation_failed<'a>(
-    open: &'a InFlight,
+    in_flight: &'a InFlight,
     status: Option<u16>,
     error: &'a str,
     trace: Option<Found>,
 ) -> OperationFailed<'a> {
     OperationFailed {
-        request: open.call.id,
-        tenant: open.call.caller.tenant.as_str(),
-        operation: open.call.route.operation.as_str(),
-        provider: open.gateway.provider(open.asked.upstream),
-        upstream: &open.gateway.upstream(open.asked.upstream).name,
-        request_model: open.asked.request_model.as_deref(),
+        request: in_flight.call.id,
+        tenant: in_flight.call.caller.tenant.as_str(),
+        operation: in_flight.call.route.operation.as_str(),
+        provider: in_flight.gateway.provider(in_flight.asked.upstream),
+        upstream: &in_flight.gateway.upstream(in_flight.asked.upstream).name,
+        request_model: in_flight.asked.request_model.as_deref(),
         status,
         error,
         trace,
@@ -228,9 +237,9 @@ fn operation_failed<'a>(
 }
 
 /// `error.type` of a request that used nothing.
-fn error(open: &InFlight, reason: VoidReason) -> Cow<'static, str> {
-    match (reason, open.status()) {
-        (VoidReason::NotSent, _) => open.refused.map_or("not_sent", |(_, code)| code).into(),
+fn error(in_flight: &InFlight, reason: VoidReason) -> Cow<'static, str> {
+    match (reason, in_flight.status()) {
+        (VoidReason::NotSent, _) => in_flight.refused.map_or("not_sent", |(_, code)| code).into(),
         (VoidReason::UpstreamRefused, Some(status)) => status.to_string().into(),
         (VoidReason::UpstreamRefused, None) => "upstream_refused".into(),
         (VoidReason::UpstreamAuth, _) => "401".into(),
@@ -241,25 +250,25 @@ fn error(open: &InFlight, reason: VoidReason) -> Cow<'static, str> {
 /// What was to be asked of an engine by a request that used nothing; `None` where it did not come
 /// onto the ledger, so that no engine was asked for anything.
 fn failed<'a>(
-    open: &'a InFlight,
+    in_flight: &'a InFlight,
     reason: VoidReason,
     error: &'a str,
     now: Instant,
 ) -> Option<Failed<'a>> {
-    let admitted = open.call.stage_times.admitted?;
+    let admitted = in_flight.call.stage_times.admitted?;
     let status = match reason {
-        VoidReason::UpstreamRefused => open.status(),
+        VoidReason::UpstreamRefused => in_flight.status(),
         VoidReason::UpstreamAuth => Some(StatusCode::UNAUTHORIZED.as_u16()),
         VoidReason::NotSent | VoidReason::ClientLeft => None,
     };
     Some(Failed {
-        operation: open.call.route.operation.as_str(),
-        upstream: &open.gateway.upstream(open.asked.upstream).name,
-        provider: open.gateway.provider(open.asked.upstream),
-        request_model: open.asked.request_model.as_deref(),
+        operation: in_flight.call.route.operation.as_str(),
+        upstream: &in_flight.gateway.upstream(in_flight.asked.upstream).name,
+        provider: in_flight.gateway.provider(in_flight.asked.upstream),
+        request_model: in_flight.asked.request_model.as_deref(),
         status,
         error,
         called: now - admitted,
-        sent: now - open.sent_at().unwrap_or(admitted),
+        sent: now - in_flight.sent_at().unwrap_or(admitted),
     })
 }

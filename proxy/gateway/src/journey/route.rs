@@ -1,10 +1,13 @@
 //! Chooses the upstream, prepares the request for it, and computes the highest possible cost.
 
+use std::sync::Arc;
+
 use rust_decimal::Decimal;
 use taximeter_config::{UnknownPrice, Upstream};
 use taximeter_meter::{BodyEdits, Dialect, Hidden, Output, Parameter, RequestFacts, Wire};
 use taximeter_net::upstream::RequestBody;
 use taximeter_pricing::Query;
+use taximeter_system::clock;
 use taximeter_telemetry::content::{BODY_BYTES_MAX, Captured};
 use taximeter_telemetry::events::ContentLeftOut;
 
@@ -34,13 +37,25 @@ pub struct Chosen {
     pub(crate) amount_max: Option<Decimal>,
     /// What is sent.
     pub body: RequestBody,
+    /// What of it only we have put in, where an engine could refuse that.
+    pub(crate) question: Option<Box<Question>>,
     /// What the client sent, decoded, if it is small enough to be counted.
     pub kept: Option<RequestBody>,
     /// What it says, where that is captured.
     pub(crate) captured: Option<Captured>,
     /// Length of what the client sent, decoded where we have read it, in bytes.
     pub(crate) body_bytes: u64,
-    pub held: HeldBytes,
+    pub held: Option<Arc<HeldBytes>>,
+}
+
+/// The gateway's own question for usage in a request.
+pub(crate) struct Question {
+    /// The body without it.
+    pub(crate) bare: RequestBody,
+    /// The names of its members.
+    pub(crate) added: Vec<&'static str>,
+    /// Counts the bytes of the body while they are held.
+    _held: Arc<HeldBytes>,
 }
 
 /// Chooses the upstream and prepares what is sent to it.
@@ -52,12 +67,14 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
     let parameters = facts.as_mut().map(|facts| std::mem::take(&mut facts.parameters));
     let model = call.path_model.clone().or(facts.as_ref().and_then(|facts| facts.model.clone()));
     let index = upstream(&gateway.config.upstreams, call.route, model.as_deref())?;
-    let dialect = gateway.dialect(index);
-    let ask = gateway.upstream(index).usage;
     // Nothing can be put between bytes that are encoded; what is then not reported is counted.
     let asking = facts.as_ref().filter(|_| plain.is_none());
-    let BodyEdits { splices, hidden } =
-        asking.map(|facts| facts.question(dialect, ask)).unwrap_or_default();
+    let BodyEdits { splices, hidden, added } = asking
+        .map(|facts| question(gateway, index, call, facts, model.as_deref()))
+        .unwrap_or_default();
+    let held = Arc::new(held);
+    let question = (!added.is_empty())
+        .then(|| Box::new(Question { bare: body.clone(), added, _held: held.clone() }));
     let said = plain.as_ref().unwrap_or(&body);
     let body_bytes = said.len();
     // From the back, so that the offsets of those before still hold.
@@ -68,7 +85,7 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
     let count_bytes_max = gateway.config.limits.count_bytes_max;
     let mut chosen = Chosen {
         index,
-        dialect,
+        dialect: gateway.dialect(index),
         request_model: model,
         service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
         stream: call.route.streams() || facts.as_ref().is_some_and(|facts| facts.stream),
@@ -78,15 +95,33 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         hidden,
         amount_max: None,
         body: sent,
+        question,
         kept: (call.wire().has_countable_input() && body_bytes <= count_bytes_max as u64)
             .then(|| plain.unwrap_or(body).compact()),
         captured,
         body_bytes,
-        held,
+        held: Some(held),
     };
     let output_tokens_max = facts.as_ref().and_then(RequestFacts::output_tokens_max);
     chosen.amount_max = bound(gateway, call, &chosen, output_tokens_max)?;
     Ok(chosen)
+}
+
+/// How to ask an upstream for usage; nothing where it has refused to be asked.
+fn question(
+    gateway: &Gateway,
+    index: usize,
+    call: &Call,
+    facts: &RequestFacts,
+    model: Option<&str>,
+) -> BodyEdits {
+    let (dialect, ask) = gateway.known_dialect(index).question(gateway.upstream(index).usage);
+    let edits = facts.question(dialect, ask);
+    let refused = gateway.refused_questions(index);
+    if !edits.added.is_empty() && refused.holds(clock::now(), call.uri.path(), model) {
+        return BodyEdits::default();
+    }
+    edits
 }
 
 /// The first upstream that serves the model. A request without a model goes to the first one that

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use taximeter_ledger::{Entry, TenantId, Void, VoidReason};
-use taximeter_meter::{Delivery, Framing, Measurement, Meter, Setup, StreamEnd, Wire};
+use taximeter_meter::{Delivery, Framing, Hidden, Measurement, Meter, Setup, StreamEnd, Wire};
 use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_system::clock;
@@ -31,7 +31,7 @@ use super::route::Chosen;
 use crate::gateway::Gateway;
 use crate::listen::Peer;
 use crate::live::{RequestInfo, Stage};
-use count::{Count, Input, Job, Output, SHORT_BYTES_MAX};
+use count::{Count, GeneratedText, Input, Job, SHORT_BYTES_MAX};
 use in_flight::{AnswerHead, Answering, Asked, InFlight, InFlightStage, Prompt};
 use passing::{Next, Passing};
 use settling::{Posted, Written};
@@ -97,44 +97,51 @@ impl Settlement {
 
     /// It is on the ledger.
     pub fn admitted(&mut self, now: Instant) {
-        if let Some(open) = &mut self.0 {
-            open.call.stage_times.admitted = Some(now);
+        if let Some(in_flight) = &mut self.0 {
+            in_flight.call.stage_times.admitted = Some(now);
         }
     }
 
     /// The client will be told this in place of an answer.
     pub fn refused(&mut self, refusal: &Refusal) {
-        if let Some(open) = &mut self.0 {
-            open.refused = Some((refusal.status().0.as_u16(), refusal.code()));
+        if let Some(in_flight) = &mut self.0 {
+            in_flight.refused = Some((refusal.status().0.as_u16(), refusal.code()));
         }
     }
 
     /// The first byte goes upstream now; from here on the engine may do work.
     pub fn sent(&mut self, now: Instant) {
-        if let Some(open) = &mut self.0 {
-            open.send(now);
-            open.live.reached(Stage::Sent);
-            open.prompt.count_characters();
-            open.begin_input();
-            open.prompt.keep_short();
+        if let Some(in_flight) = &mut self.0 {
+            in_flight.send(now);
+            in_flight.live.reached(Stage::Sent);
+            in_flight.prompt.count_characters();
+            in_flight.begin_input();
+            in_flight.prompt.keep_short();
         }
     }
 
     /// Nothing of it was taken after all, by this cause; it is tried once more.
     pub(crate) fn tried(&mut self, cause: &'static str) {
+        if let Some(in_flight) = &mut self.0 {
+            in_flight.tries.push(Try { ended: clock::now(), cause });
+            in_flight.take_back();
+            in_flight.live.reached(Stage::Reserved);
+        }
+    }
+
+    /// The request goes on without our question for usage: its answer is what the client asked for.
+    pub(crate) fn unasked(&mut self) {
         if let Some(open) = &mut self.0 {
-            open.tries.push(Try { ended: clock::now(), cause });
-            open.take_back();
-            open.live.reached(Stage::Reserved);
+            open.asked.setup.hidden = Hidden::default();
         }
     }
 
     /// The engine's head has come.
     pub fn answered(&mut self, status: u16, headers: &HeaderMap) {
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        if let Some(open) = &mut self.0 {
-            let wants_receipt = open.call.receipt;
-            open.begin_answer(|meter| {
+        if let Some(in_flight) = &mut self.0 {
+            let wants_receipt = in_flight.call.receipt;
+            in_flight.begin_answer(|meter| {
                 meter.on_head(status, content_type, codings(headers).as_deref());
                 meter.on_headers(headers.iter().filter_map(readable));
                 let framing = meter.framing().filter(|_| (200..300).contains(&status));
@@ -142,28 +149,28 @@ impl Settlement {
                 let owes_receipt = wants_receipt && framing == Some(Framing::Events);
                 AnswerHead { status, streams: framing.is_some(), owes_receipt }
             });
-            open.live.reached(Stage::Answered);
+            in_flight.live.reached(Stage::Answered);
         }
     }
 
     /// Bytes of the answer, as they came: what passes now and what waits for the ledger.
     pub(crate) fn on_bytes(&mut self, now: Instant, data: Bytes) -> Delivery {
         match &mut self.0 {
-            Some(open) => open.on_bytes(now, data),
+            Some(in_flight) => in_flight.on_bytes(now, data),
             None => Delivery { forward: data, hold: Bytes::new() },
         }
     }
 
     /// What the meter still withholds.
     pub(crate) fn take_withheld(&mut self) -> Bytes {
-        let answering = self.0.as_mut().and_then(|open| open.answering_mut());
+        let answering = self.0.as_mut().and_then(|in_flight| in_flight.answering_mut());
         answering.map(|answering| answering.meter.take_withheld()).unwrap_or_default()
     }
 
     /// When the whole request must have ended; `None` once it has.
     pub fn deadline(&self) -> Option<Instant> {
-        let open = self.0.as_ref()?;
-        Some(open.call.started + open.gateway.config.limits.request_timeout)
+        let in_flight = self.0.as_ref()?;
+        Some(in_flight.call.started + in_flight.gateway.config.limits.request_timeout)
     }
 
     /// `limit`, or less where the whole request's time ends before.
@@ -179,64 +186,64 @@ impl Settlement {
 
     /// Whether it would end because the client left, and nobody else ended it.
     pub(crate) fn is_left(&self) -> bool {
-        let open = self.0.as_ref();
-        open.is_some_and(|open| !open.peer.has_stalled() && !open.peer.is_cut())
+        let in_flight = self.0.as_ref();
+        in_flight.is_some_and(|in_flight| !in_flight.peer.has_stalled() && !in_flight.peer.is_cut())
     }
 
     /// The client has left, and what still comes of the answer is read for its usage alone.
     pub(crate) fn client_left(&mut self) {
-        if let Some(answering) = self.0.as_mut().and_then(|open| open.answering_mut()) {
+        if let Some(answering) = self.0.as_mut().and_then(|in_flight| in_flight.answering_mut()) {
             answering.meter.client_left();
         }
     }
 
     /// Whether it is a stream, so that what it has used so far is known while it runs.
     pub(crate) fn is_stream(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.is_stream())
+        self.0.as_ref().is_some_and(|in_flight| in_flight.is_stream())
     }
 
     /// Tells the ledger what it has used so far.
     pub(crate) fn say_progress(&mut self, now: Instant) {
-        if let Some(open) = &mut self.0 {
-            open.say_progress(now);
+        if let Some(in_flight) = &mut self.0 {
+            in_flight.say_progress(now);
         }
     }
 
     /// When it was admitted; `None` once it has ended.
     pub fn started(&self) -> Option<Instant> {
-        self.0.as_ref().map(|open| open.call.started)
+        self.0.as_ref().map(|in_flight| in_flight.call.started)
     }
 
     /// Whether the gateway wants this stream to end now.
     pub(crate) fn is_cut(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.peer.is_cut())
+        self.0.as_ref().is_some_and(|in_flight| in_flight.peer.is_cut())
     }
 
     /// Whether the answer is read, so that it must come in a coding that we can undo.
     pub(crate) fn is_read(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.call.wire() != Wire::Opaque)
+        self.0.as_ref().is_some_and(|in_flight| in_flight.call.wire() != Wire::Opaque)
     }
 
     /// Whether the answer is encoded, so that nothing can be taken out of it or added.
     pub(crate) fn is_encoded(&self) -> bool {
-        let answering = self.0.as_ref().and_then(|open| open.answering());
+        let answering = self.0.as_ref().and_then(|in_flight| in_flight.answering());
         answering.is_some_and(|answering| answering.meter.is_encoded())
     }
 
     /// Whether a receipt was asked for, and will be owed if the answer is a stream of events.
     pub(crate) fn may_owe_receipt(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.call.receipt && open.is_stream())
+        self.0.as_ref().is_some_and(|in_flight| in_flight.call.receipt && in_flight.is_stream())
     }
 
     /// Whether a receipt is to be put at the end of the stream.
     pub(crate) fn owes_receipt(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.owes_receipt())
+        self.0.as_ref().is_some_and(|in_flight| in_flight.owes_receipt())
     }
 
     /// How an error can be told inside this answer; `None` where it cannot.
     pub(crate) fn stream_shape(&self) -> Option<StreamShape> {
-        let open = self.0.as_ref()?;
-        Some(match (open.answering()?.meter.framing()?, open.call.wire()) {
+        let in_flight = self.0.as_ref()?;
+        Some(match (in_flight.answering()?.meter.framing()?, in_flight.call.wire()) {
             (Framing::Lines, _) => StreamShape::Line,
             (Framing::Frames, _) => StreamShape::Message,
             (Framing::Events, Wire::Responses | Wire::Messages) => StreamShape::Event,
@@ -248,15 +255,15 @@ impl Settlement {
     /// it.
     pub fn settle(mut self, end: StreamEnd) -> Settling {
         match self.0.take() {
-            Some(open) => open.settle(end),
+            Some(in_flight) => in_flight.settle(end),
             None => Settling::done(),
         }
     }
 
     /// Nothing is owed.
     pub fn void(mut self, reason: VoidReason) {
-        if let Some(open) = self.0.take() {
-            open.void(reason);
+        if let Some(in_flight) = self.0.take() {
+            in_flight.void(reason);
         }
     }
 }
@@ -278,12 +285,12 @@ fn codings(headers: &HeaderMap) -> Option<String> {
 /// The client left, unless somebody else ended it.
 impl Drop for Settlement {
     fn drop(&mut self) {
-        let Some(open) = self.0.take() else { return };
-        if open.sent_at().is_none() {
-            return open.void(VoidReason::ClientLeft);
+        let Some(in_flight) = self.0.take() else { return };
+        if in_flight.sent_at().is_none() {
+            return in_flight.void(VoidReason::ClientLeft);
         }
-        let end = open.ended_by();
-        drop(open.settle(end));
+        let end = in_flight.ended_by();
+        drop(in_flight.settle(end));
     }
 }
 
@@ -297,7 +304,7 @@ impl InFlight {
         let characters =
             self.prompt.characters.map(|count| ("characters".to_owned(), count.into()));
         measurement.counted_units.extend(characters);
-        self.gateway.recognise(self.asked.upstream, measurement.dialect);
+        self.gateway.guess(self.asked.upstream, measurement.dialect);
         if self.status().is_some_and(|status| status >= 300) && !measurement.reports_usage() {
             self.void(VoidReason::UpstreamRefused);
             return Settling::done();
@@ -311,12 +318,12 @@ impl InFlight {
         }
         let Ok(permit) = self.gateway.counting.clone().try_acquire_owned() else {
             let wire = self.call.wire();
-            if TokenParts::of(wire).missing(&measurement).countable(wire) != TokenParts::default() {
+            if TokenParts::to_count(wire, &measurement) != TokenParts::default() {
                 self.gateway.telemetry.emit(&CountSkipped { cause: "queue_full" });
             }
             return Settling::posted(self.post(&measurement, job.estimate(self.prompt.bytes)));
         };
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let background = self.gateway.background.clone();
         background.spawn_blocking(move || {
             let count = self.gateway.guarded(|| job.run()).unwrap_or_default();
@@ -325,9 +332,9 @@ impl InFlight {
             let posted = self.post(&measurement, count);
             // Who asks again once it has all of its answer finds its permit free.
             drop(self);
-            let _ = tell.send(posted);
+            let _ = sender.send(posted);
         });
-        Settling::counting(told)
+        Settling::counting(receiver)
     }
 
     fn void(&self, reason: VoidReason) {
@@ -375,15 +382,15 @@ impl InFlight {
             return;
         }
         let Ok(permit) = self.gateway.counting.clone().try_acquire_owned() else { return };
-        let (tell, told) = oneshot::channel();
-        let begun = Input::Begun(told, counting.choice.tokenizer.name().to_owned());
+        let (sender, receiver) = oneshot::channel();
+        let begun = Input::Begun(receiver, counting.choice.tokenizer.name().to_owned());
         let Some((body, held)) = self.prompt.take(begun) else { return };
         let gateway = self.gateway.clone();
         self.gateway.background.spawn_blocking(move || {
             let tally = gateway.guarded(|| count::input(wire, &body, &counting));
             drop((body, held, permit));
             // It may have ended without a need for it.
-            let _ = tally.map(|tally| tell.send(tally));
+            let _ = tally.map(|tally| sender.send(tally));
         });
     }
 
@@ -392,7 +399,7 @@ impl InFlight {
     fn job(&mut self, measurement: &mut Measurement, passed: Passing) -> Option<Job> {
         let wire = self.call.wire();
         let parts = TokenParts::of(wire);
-        let missing = parts.missing(measurement).countable(wire);
+        let missing = TokenParts::to_count(wire, measurement);
         let recount = self.gateway.upstream(self.asked.upstream).recount;
         if record::owes_nothing(measurement) {
             return None;
@@ -416,7 +423,7 @@ impl InFlight {
                 missing.input || compared.input
             }
         };
-        let output = Output {
+        let output = GeneratedText {
             passed,
             rest: std::mem::take(&mut measurement.output_text),
             bytes: measurement.output_text_bytes,

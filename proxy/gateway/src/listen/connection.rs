@@ -55,8 +55,8 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
         // Who only looks whether somebody listens.
         Ok(Err(fault)) if fault.kind() == io::ErrorKind::UnexpectedEof => return,
         Ok(Err(_)) => {
-            let told = BadFraming { cause: "tls", peer: address, first_line: &[] };
-            return shift.worker().gateway.telemetry.emit(&told);
+            let event = BadFraming { cause: "tls", peer: address, first_line: &[] };
+            return shift.worker().gateway.telemetry.emit(&event);
         }
         Err(_) => return,
     };
@@ -228,8 +228,8 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
             Some(unreadable) => (unreadable.cause(), unreadable.first_line()),
             None => (cause, &[][..]),
         };
-        let told = BadFraming { cause, peer: peer.address, first_line };
-        worker().gateway.telemetry.emit(&told);
+        let event = BadFraming { cause, peer: peer.address, first_line };
+        worker().gateway.telemetry.emit(&event);
     };
     let mut timer = pin!(tokio::time::sleep(header_timeout()));
     let mut finishing = false;

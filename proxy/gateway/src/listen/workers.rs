@@ -138,15 +138,15 @@ async fn accept(
         let Ok((socket, peer)) = accepted else {
             // Told once, however long they are used up.
             if !std::mem::replace(&mut pausing, true) {
-                let told = ConnectionRefused { reason: "file_descriptors", peer: None };
-                gateway.telemetry.emit(&told);
+                let event = ConnectionRefused { reason: "file_descriptors", peer: None };
+                gateway.telemetry.emit(&event);
             }
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         if !descriptors::may_serve_client(&socket) {
-            let told = ConnectionRefused { reason: "file_descriptors", peer: None };
-            gateway.telemetry.emit(&told);
+            let event = ConnectionRefused { reason: "file_descriptors", peer: None };
+            gateway.telemetry.emit(&event);
             while !descriptors::has_room_for_client() {
                 tokio::select! {
                     _ = stop.wait_for(|phase| *phase != Phase::Serving) => return,

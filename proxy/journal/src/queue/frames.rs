@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use jiff::Timestamp;
-use taximeter_ledger::{Change, Digest, Draft, Entry, Position, Tally};
+use taximeter_ledger::{Change, Digest, EncodedEntry, Entry, Position, RunningTotals};
 
 /// Frames that are written together.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(in super::super) struct Frames {
     before: Position,
     last: Position,
     cuts: VecDeque<Cut>,
-    tally: Tally,
+    tally: RunningTotals,
     /// The last entry is a checkpoint, or there is none.
     is_checked: bool,
     /// Length of the segment up to here.
@@ -49,7 +49,7 @@ impl Frames {
     /// `segment_filled` bytes.
     pub(in super::super) const fn new(
         last: Position,
-        tally: Tally,
+        tally: RunningTotals,
         segment_filled: u64,
         segment_bytes: u64,
     ) -> Self {
@@ -68,7 +68,7 @@ impl Frames {
     /// Adds an entry, and before it a checkpoint where a segment begins. The bytes added.
     pub(super) fn push(
         &mut self,
-        draft: &Draft<'_>,
+        entry: &EncodedEntry<'_>,
         change: &Change<'_>,
         now: fn() -> Timestamp,
     ) -> usize {
@@ -78,7 +78,7 @@ impl Frames {
             self.segment_filled = 0;
             self.check(now);
         }
-        self.seal(draft);
+        self.append(entry);
         self.tally.add(self.last.seq, change);
         self.is_checked = false;
         self.bytes.len() - before
@@ -88,17 +88,17 @@ impl Frames {
     pub(super) fn check(&mut self, now: fn() -> Timestamp) -> usize {
         let checkpoint = Entry::Checkpoint(Box::new(self.tally.checkpoint(now())));
         let mut payload = Vec::new();
-        match Draft::new(&checkpoint, &mut payload) {
-            Ok(draft) if !mem::replace(&mut self.is_checked, true) => self.seal(&draft),
+        match EncodedEntry::new(&checkpoint, &mut payload) {
+            Ok(entry) if !mem::replace(&mut self.is_checked, true) => self.append(&entry),
             // Without one a start reads a little more.
             _ => 0,
         }
     }
 
-    fn seal(&mut self, draft: &Draft<'_>) -> usize {
-        self.last = draft.seal(self.last, &mut self.bytes);
-        self.segment_filled += draft.frame_bytes() as u64;
-        draft.frame_bytes()
+    fn append(&mut self, entry: &EncodedEntry<'_>) -> usize {
+        self.last = entry.append(self.last, &mut self.bytes);
+        self.segment_filled += entry.frame_bytes() as u64;
+        entry.frame_bytes()
     }
 
     /// Takes the frames of one segment; `spare` is room for further ones.

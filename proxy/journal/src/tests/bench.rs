@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Entry, Framed, Identity, Kind, Progress, Record, RecordCost, RecordUsage, RequestId, Reserve,
-    TenantId, Void, VoidReason, died,
+    Entry, FramedEntry, Identity, Kind, Progress, Record, RecordCost, RecordUsage, RequestId,
+    Reserve, TenantId, Void, VoidReason, gateway_died_record,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -188,7 +188,7 @@ pub(super) struct Bench {
     pub(super) unavailable: OnUnavailable,
     pub(super) segment_bytes: u64,
     pub(super) queue_bytes_max: usize,
-    pub(super) told: Arc<Mutex<Vec<String>>>,
+    pub(super) events: Arc<Mutex<Vec<String>>>,
 }
 
 impl Bench {
@@ -201,7 +201,7 @@ impl Bench {
             unavailable: OnUnavailable::Refuse,
             segment_bytes: SEGMENT_BYTES,
             queue_bytes_max: 1 << 20,
-            told: Arc::default(),
+            events: Arc::default(),
         }
     }
 
@@ -213,7 +213,7 @@ impl Bench {
         &self,
         recovery: OnDamage,
     ) -> Result<(Journal, Recovery), JournalError> {
-        let told = Arc::clone(&self.told);
+        let events = Arc::clone(&self.events);
         let options = Options {
             gateway: "pod/0".to_owned(),
             durability: self.durability,
@@ -225,7 +225,7 @@ impl Bench {
             tell: Box::new(move |event| {
                 let event = format!("{event:?}");
                 let name = event.split([' ', '{', '(']).next().unwrap_or_default().to_owned();
-                told.lock().unwrap().push(name);
+                events.lock().unwrap().push(name);
             }),
         };
         let disk = Arc::new(ScriptedDisk(Arc::clone(&self.disk)));
@@ -240,7 +240,7 @@ impl Bench {
         self.try_open_as(recovery).unwrap()
     }
 
-    pub(super) fn read(&self, from: u64) -> Vec<Framed> {
+    pub(super) fn read(&self, from: u64) -> Vec<FramedEntry> {
         read(self.dir.path(), from).map(Result::unwrap).collect()
     }
 
@@ -267,8 +267,8 @@ impl Bench {
         self.segments().pop().unwrap()
     }
 
-    pub(super) fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    pub(super) fn events(&self) -> Vec<String> {
+        self.events.lock().unwrap().clone()
     }
 }
 
@@ -297,7 +297,7 @@ pub(super) fn reserve(number: u128) -> Entry {
 pub(super) fn post(number: u128) -> Entry {
     match reserve(number) {
         Entry::Reserve(reserve) => {
-            Entry::Post(Box::new(died(&reserve, None, reserve.started_at, "pod/0")))
+            Entry::Post(Box::new(gateway_died_record(&reserve, None, reserve.started_at, "pod/0")))
         }
         other => other,
     }
@@ -311,11 +311,11 @@ pub(super) fn void(number: u128) -> Entry {
     })
 }
 
-pub(super) fn is_of_a_request(framed: &Framed) -> bool {
+pub(super) fn is_of_a_request(framed: &FramedEntry) -> bool {
     framed.kind != Kind::Checkpoint
 }
 
-pub(super) fn number(framed: &Framed) -> u128 {
+pub(super) fn number(framed: &FramedEntry) -> u128 {
     let id = match framed.entry().unwrap() {
         Entry::Reserve(reserve) => reserve.id,
         Entry::Post(record) => record.id,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use taximeter_config::Durability;
-use taximeter_ledger::{Fault, Framed, Mark};
+use taximeter_ledger::{Fault, FramedEntry, SyncMark};
 
 use super::super::JournalError;
 use super::super::files;
@@ -17,7 +17,7 @@ const BITS: usize = 8;
 const MARK_BYTES: usize = 23;
 
 /// What is read, up to a fault.
-fn read(model: &Model) -> (Vec<Framed>, Option<JournalError>) {
+fn read(model: &Model) -> (Vec<FramedEntry>, Option<JournalError>) {
     let mut entries = Entries::new(model.memory.look(), Path::new(DIR), 1);
     let mut fault = None;
     let found = std::iter::from_fn(|| entries.next()?.map_err(|error| fault = Some(error)).ok());
@@ -37,7 +37,11 @@ fn written(durability: Durability) -> (Model, Vec<PathBuf>) {
 }
 
 /// Turns each bit over, looks what is read, and turns it back.
-fn turn_each(model: &Model, path: &Path, look: impl Fn(usize, Vec<Framed>, Option<JournalError>)) {
+fn turn_each(
+    model: &Model,
+    path: &Path,
+    look: impl Fn(usize, Vec<FramedEntry>, Option<JournalError>),
+) {
     for bit in 0..model.memory.with_file(path, |bytes| bytes.len() * BITS) {
         let turn = || model.memory.with_file(path, |bytes| bytes[bit / BITS] ^= 1 << (bit % BITS));
         turn();
@@ -104,7 +108,7 @@ fn a_bit_that_turns_over_in_what_was_synced_is_taken_for_no_torn_end() {
             // The last that is said there was itself not synced, and nothing is behind it.
             let last_word = model.memory.with_file(path, |bytes| {
                 let begins = bytes.len() - MARK_BYTES;
-                Mark::last_in(&bytes[begins..]).map_or(bytes.len(), |_| begins)
+                SyncMark::last_in(&bytes[begins..]).map_or(bytes.len(), |_| begins)
             });
             turn_each(&model, path, |byte, found, fault| {
                 if byte >= last_word {

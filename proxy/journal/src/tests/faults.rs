@@ -87,9 +87,9 @@ fn live(durability: Durability, fault: Fault, exit: Exit) -> bool {
 }
 
 /// Which of thousands of cases it was that failed.
-struct ToldOnFailure(String);
+struct DescribedOnFailure(String);
 
-impl Drop for ToldOnFailure {
+impl Drop for DescribedOnFailure {
     fn drop(&mut self) {
         if std::thread::panicking() {
             println!("{}", self.0);
@@ -100,13 +100,14 @@ impl Drop for ToldOnFailure {
 fn each_operation(durability: Durability) {
     let mut count = 0;
     for (name, kind) in KINDS {
-        for lasting in [false, true] {
+        for is_permanent in [false, true] {
             for exit in EXITS {
                 let mut at = 0;
                 while {
-                    let told = format!("{name} at {at}, lasting: {lasting}, {exit:?}");
-                    let _told = ToldOnFailure(told);
-                    live(durability, Fault { at, kind, lasting }, exit)
+                    let description =
+                        format!("{name} at {at}, permanent: {is_permanent}, {exit:?}");
+                    let _described = DescribedOnFailure(description);
+                    live(durability, Fault { at, kind, is_permanent }, exit)
                 } {
                     at += 1;
                 }

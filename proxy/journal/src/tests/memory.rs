@@ -22,7 +22,7 @@ pub(super) struct Fault {
     pub(super) at: usize,
     pub(super) kind: Kind,
     /// At each operation from then on.
-    pub(super) lasting: bool,
+    pub(super) is_permanent: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,9 @@ impl State {
         let at = self.operations;
         self.operations += 1;
         match self.fault {
-            Some(fault) if at == fault.at || (fault.lasting && at > fault.at) => match fault.kind {
+            Some(fault) if at == fault.at || (fault.is_permanent && at > fault.at) => match fault
+                .kind
+            {
                 Kind::Error(number) => Step::Fails(io::Error::from_raw_os_error(number), at % 4),
                 Kind::Short => Step::Short(1 + at % 3),
                 Kind::Death => {

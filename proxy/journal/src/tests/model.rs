@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Checkpoint, Draft, End, Entry, Framed, Kind, Progress, RecordCost, RecordUsage, Replay,
-    RequestId,
+    Checkpoint, EncodedEntry, End, Entry, FramedEntry, Kind, Progress, RecordCost, RecordUsage,
+    Replay, RequestId,
 };
 use uuid::Uuid;
 
@@ -27,7 +27,7 @@ pub(super) const DIR: &str = "/data/journal";
 
 /// An entry, and what its frame carries.
 #[derive(Debug)]
-struct Told {
+struct Appended {
     entry: Entry,
     payload: Vec<u8>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Model {
     pub(super) durability: Durability,
     pub(super) segment_bytes: u64,
     /// What the journal took, by the place that it gave it.
-    entries: BTreeMap<u64, Told>,
+    entries: BTreeMap<u64, Appended>,
     /// Reserved and not settled.
     open: Vec<u128>,
     requests: u128,
@@ -119,7 +119,7 @@ impl Model {
             return;
         };
         let seq = append.seq;
-        self.entries.insert(seq, Told::new(entry));
+        self.entries.insert(seq, Appended::new(entry));
         if let Ok(written) = run(append) {
             assert_eq!(written, seq);
             self.acknowledged = seq;
@@ -174,8 +174,8 @@ impl Model {
             next = framed.seq + 1;
             let entry = framed.entry().unwrap();
             match self.entries.get(&framed.seq) {
-                Some(told) if told.payload == framed.payload => kept += u64::from(gone > 0),
-                _ => drop(Told::by_the_journal(&framed)),
+                Some(appended) if appended.payload == framed.payload => kept += u64::from(gone > 0),
+                _ => drop(Appended::by_the_journal(&framed)),
             }
             match entry {
                 Entry::Reserve(reserve) => drop(open.insert(reserve.id, framed.seq)),
@@ -211,8 +211,8 @@ impl Model {
                 // What it says of the others is checked where they are all there.
                 Ok(framed) if framed.kind == Kind::Checkpoint => {}
                 Ok(framed) => {
-                    let told = self.entries.get(&framed.seq).map(|told| &told.payload);
-                    assert_eq!(Some(&framed.payload), told, "{framed:?}");
+                    let appended = self.entries.get(&framed.seq).map(|appended| &appended.payload);
+                    assert_eq!(Some(&framed.payload), appended, "{framed:?}");
                 }
                 Err(fault) => return Some(fault),
             }
@@ -234,10 +234,11 @@ impl Model {
             };
             assert_eq!(framed.seq, last + 1, "none is missing");
             last = framed.seq;
-            let told = self.entries.entry(last).or_insert_with(|| Told::by_the_journal(&framed));
-            assert!(framed.payload == told.payload, "{:?} was told", told.entry);
-            found.apply(last, told.entry.clone()).unwrap();
-            if let Entry::Checkpoint(checkpoint) = &told.entry {
+            let appended =
+                self.entries.entry(last).or_insert_with(|| Appended::by_the_journal(&framed));
+            assert!(framed.payload == appended.payload, "{:?} was told", appended.entry);
+            found.apply(last, appended.entry.clone()).unwrap();
+            if let Entry::Checkpoint(checkpoint) = &appended.entry {
                 let Checkpoint { posts, voids, costs, .. } = &**checkpoint;
                 assert_eq!((*posts, *voids), (found.posts(), found.voids()));
                 assert_eq!(costs.values().sum::<Decimal>(), owed(&found));
@@ -255,17 +256,18 @@ impl Model {
 
     /// The sum of what was posted, counted apart from the ledger's own arithmetic.
     fn owed_at(&self, last: u64) -> Decimal {
-        let posted = self.entries.range(..=last).filter_map(|(_, told)| match &told.entry {
-            Entry::Post(record) if record.cost.is_some() => Some(number(record.id)),
-            _ => None,
-        });
+        let posted =
+            self.entries.range(..=last).filter_map(|(_, appended)| match &appended.entry {
+                Entry::Post(record) if record.cost.is_some() => Some(number(record.id)),
+                _ => None,
+            });
         posted.map(Decimal::from).sum()
     }
 
     fn still_open(&self) -> Vec<u128> {
         let mut replay = Replay::default();
-        for (seq, told) in &self.entries {
-            replay.apply(*seq, told.entry.clone()).unwrap();
+        for (seq, appended) in &self.entries {
+            replay.apply(*seq, appended.entry.clone()).unwrap();
         }
         let mut open: Vec<_> =
             replay.open().into_iter().map(|open| number(open.reserve.id)).collect();
@@ -274,16 +276,16 @@ impl Model {
     }
 }
 
-impl Told {
+impl Appended {
     fn new(entry: Entry) -> Self {
         let mut payload = Vec::new();
-        Draft::new(&entry, &mut payload).unwrap();
+        EncodedEntry::new(&entry, &mut payload).unwrap();
         Self { entry, payload }
     }
 
     /// What was open is posted at a start, and sums are written now and then; nothing else is said
     /// by nobody.
-    fn by_the_journal(framed: &Framed) -> Self {
+    fn by_the_journal(framed: &FramedEntry) -> Self {
         let entry = framed.entry().unwrap();
         let is_expected = match &entry {
             Entry::Post(record) => record.end == End::GatewayDied && record.cost.is_none(),

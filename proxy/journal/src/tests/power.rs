@@ -60,7 +60,7 @@ fn live(durability: Durability, random: &mut Random, counts: &mut Counts) {
         let is_failing = random.one_in(4);
         if is_failing {
             let at = random.index(60);
-            model.memory.plan(Some(Fault { at, kind: Kind::Error(5), lasting: false }));
+            model.memory.plan(Some(Fault { at, kind: Kind::Error(5), is_permanent: false }));
         }
         for _ in 0..random.index(4) {
             model.work(&journal, random.index(12), random);

@@ -1,7 +1,7 @@
 //! Tests with entries that are intact but cannot be understood. They are set aside and do not stop
 //! a start.
 
-use taximeter_ledger::Framed;
+use taximeter_ledger::FramedEntry;
 
 use super::bench::progress;
 use super::*;
@@ -38,13 +38,13 @@ fn frame(bytes: &mut Vec<u8>, before: u32, seq: u64, kind: Kind, payload: &[u8])
 fn rewrite(bench: &Bench, kind: Kind, from: &str, to: &str) -> u64 {
     let [path] = &bench.segments()[..] else { panic!("one segment") };
     let framed = bench.read(1);
-    let text = |framed: &Framed| String::from_utf8(framed.payload.clone()).unwrap();
-    let has = |framed: &Framed| framed.kind == kind && text(framed).contains(from);
+    let text = |framed: &FramedEntry| String::from_utf8(framed.payload.clone()).unwrap();
+    let has = |framed: &FramedEntry| framed.kind == kind && text(framed).contains(from);
     let index = framed.iter().rposition(has).unwrap();
     let mut bytes = fs::read(path).unwrap();
     bytes.truncate(usize::try_from(framed[index].offset).unwrap());
     let mut chain = framed[index - 1].chain;
-    for (at, Framed { seq, kind, .. }) in framed.iter().enumerate().skip(index) {
+    for (at, FramedEntry { seq, kind, .. }) in framed.iter().enumerate().skip(index) {
         let text = text(&framed[at]);
         let text = if at == index { text.replace(from, to) } else { text };
         chain = frame(&mut bytes, chain, *seq, *kind, text.as_bytes());

@@ -48,7 +48,7 @@ fn a_damaged_entry_is_left_out_and_all_others_are_kept() {
             assert_eq!((&loss.path, loss.first_seq), (&path, seq), "{loss:?}");
             assert_eq!(fs::read(&loss.kept).unwrap(), bytes);
             assert!(loss.entries == 1 || seq == last, "{seq}+{at}: {loss:?}");
-            assert!(bench.told().contains(&"Salvaged".to_owned()));
+            assert!(bench.events().contains(&"Salvaged".to_owned()));
             append(&journal, &reserve(7_000)).unwrap();
             drop(journal);
             let all = seqs(&sample).into_iter().filter(|it| *it != seq);

@@ -3,14 +3,14 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use taximeter_ledger::{Checkpoint, Framed};
+use taximeter_ledger::{Checkpoint, FramedEntry};
 use taximeter_system::clock;
 
 use super::bench::progress;
 use super::*;
 
-fn checkpoints(bench: &Bench) -> Vec<(Framed, Checkpoint)> {
-    let checkpoint = |framed: Framed| match framed.entry().unwrap() {
+fn checkpoints(bench: &Bench) -> Vec<(FramedEntry, Checkpoint)> {
+    let checkpoint = |framed: FramedEntry| match framed.entry().unwrap() {
         Entry::Checkpoint(checkpoint) => Some((framed, *checkpoint)),
         _ => None,
     };
@@ -42,8 +42,8 @@ fn every_segment_begins_with_what_the_earlier_ones_add_up_to() {
         let of = |kind| before.iter().filter(|framed| framed.kind == kind).count() as u64;
         assert_eq!(checkpoint.posts, of(Kind::Post));
         assert_eq!(checkpoint.unknown_cost, checkpoint.posts);
-        let is_open = |framed: &&Framed| {
-            let settles = |it: &Framed| it.kind == Kind::Post && number(it) == number(framed);
+        let is_open = |framed: &&FramedEntry| {
+            let settles = |it: &FramedEntry| it.kind == Kind::Post && number(it) == number(framed);
             framed.kind == Kind::Reserve && !before.iter().any(settles)
         };
         assert_eq!(checkpoint.oldest_open, before.iter().find(is_open).map(|framed| framed.seq));
@@ -202,7 +202,10 @@ fn a_ledger_that_serves_all_the_same_queues_until_there_is_no_room() {
     wait_for(&journal, accepted.try_into().unwrap());
     assert!(journal.is_open() && journal.is_healthy());
     assert_eq!(bench.requests(), (0..accepted).collect::<Vec<_>>());
-    assert_eq!((journal.lost(), bench.told()), (0, vec!["WriteFailed".into(), "Recovered".into()]));
+    assert_eq!(
+        (journal.lost(), bench.events()),
+        (0, vec!["WriteFailed".into(), "Recovered".into()])
+    );
 }
 
 #[test]
@@ -220,8 +223,8 @@ fn a_disk_that_takes_longer_than_it_should_is_told() {
     let bench = Bench::new(Durability::Os);
     let (journal, _) = bench.open();
     journal.0.queue.tell_slow("write", clock::now());
-    assert!(bench.told().is_empty());
+    assert!(bench.events().is_empty());
     let begun = clock::now().checked_sub(Duration::from_secs(2)).unwrap();
     journal.0.queue.tell_slow("write", begun);
-    assert_eq!(bench.told(), ["Slow"]);
+    assert_eq!(bench.events(), ["Slow"]);
 }

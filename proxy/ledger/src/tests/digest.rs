@@ -1,9 +1,9 @@
-//! A segment is told by its digest, and says that of the one before.
+//! The digest identifies a segment, and each segment contains the digest of the one before.
 
 use super::*;
 use crate::{Digest, Digester};
 
-/// What a reader makes of a segment that it gets in two pieces.
+/// The result of reading a segment in two pieces.
 fn digest(bytes: &[u8], split: usize) -> Option<Digest> {
     let mut reader = Reader::new(None, 1).digesting();
     for piece in [&bytes[..split], &bytes[split..]] {
@@ -35,11 +35,11 @@ fn what_is_read_has_the_digest_of_what_was_written_wherever_reads_split() {
 fn marks_change_no_digest_and_every_other_byte_does() {
     let (bytes, ends, _) = segment(&[void(1), void(2)], Position::START);
     let whole = digest(&bytes, 0).unwrap();
-    let mut marked = bytes[..ends[1]].to_vec();
-    Mark { synced: 1 }.seal(&mut marked);
-    marked.extend_from_slice(&bytes[ends[1]..]);
-    Mark { synced: 2 }.seal(&mut marked);
-    assert_eq!(digest(&marked, 0), Some(whole));
+    let mut with_marks = bytes[..ends[1]].to_vec();
+    SyncMark { synced: 1 }.append(&mut with_marks);
+    with_marks.extend_from_slice(&bytes[ends[1]..]);
+    SyncMark { synced: 2 }.append(&mut with_marks);
+    assert_eq!(digest(&with_marks, 0), Some(whole));
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 1;

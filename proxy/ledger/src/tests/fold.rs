@@ -1,4 +1,4 @@
-//! What entries add up to.
+//! The sums and contradictions of entries.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn entries_that_cannot_all_be_true_are_told() {
     assert_eq!(apply(void(1)), Err(Contradiction::NotReserved { seq: 1, id: id(1) }));
     assert_eq!(apply(Entry::Reserve(Box::new(reserve(1, None)))), Ok(()));
     assert_eq!(apply(Entry::Reserve(Box::new(reserve(1, None)))), Ok(()));
-    let mut stranger = died(&reserve(1, None), None, at(0), "g");
+    let mut stranger = gateway_died_record(&reserve(1, None), None, at(0), "g");
     stranger.tenant = tenant("zeta");
     let stranger = apply(Entry::Post(Box::new(stranger)));
     assert_eq!(stranger, Err(Contradiction::TenantDiffers { seq: 4, id: id(1) }));
@@ -36,14 +36,14 @@ fn a_sum_that_is_too_large_is_an_error_and_changes_nothing() {
 
 #[test]
 fn a_request_that_was_open_when_we_died_costs_unknown_not_zero() {
-    let record = died(&reserve(1, Some(Decimal::ONE)), None, at(1_500_000), "pod/0");
+    let record = gateway_died_record(&reserve(1, Some(Decimal::ONE)), None, at(1_500_000), "pod/0");
     assert_eq!(
         (record.end, record.error_type.as_deref()),
         (End::GatewayDied, Some("gateway_died"))
     );
     assert_eq!((record.cost, record.status, record.usage), (None, None, RecordUsage::default()));
     assert_eq!(record.timing, RecordTiming { duration: 1.5, ..RecordTiming::default() });
-    let backwards = died(&reserve(1, None), None, at(-1), "pod/0");
+    let backwards = gateway_died_record(&reserve(1, None), None, at(-1), "pod/0");
     assert_eq!((backwards.ended_at, backwards.timing.duration), (at(0), 0.0));
 }
 
@@ -55,10 +55,10 @@ fn what_a_request_used_so_far_is_what_is_known_if_we_die() {
     replay.apply(3, progress(1, 40)).unwrap();
     replay.apply(4, progress(2, 9)).unwrap();
     let [open] = replay.open().try_into().unwrap();
-    let record = died(&open.reserve, open.progress.as_ref(), at(5), "g");
+    let record = gateway_died_record(&open.reserve, open.progress.as_ref(), at(5), "g");
     assert_eq!((record.usage.input_tokens, record.usage.output_tokens), (Some(7), Some(40)));
     assert_eq!(record.usage.source, Source::Counted);
-    let unknown = died(&open.reserve, None, at(5), "g");
+    let unknown = gateway_died_record(&open.reserve, None, at(5), "g");
     assert_eq!((unknown.usage.source, unknown.usage.output_tokens), (Source::Unknown, None));
 }
 
@@ -84,7 +84,7 @@ fn what_the_engine_has_reported_so_far_stays_as_reported_if_we_die() {
     let framed = framed(&Entry::Progress(Box::new(progress)));
     let Entry::Progress(progress) = framed.entry().unwrap() else { panic!("{framed:?}") };
     let reserve = Reserve { service_tier: Some("auto".to_owned()), ..reserve(1, None) };
-    let record = died(&reserve, Some(&progress), at(5), "g");
+    let record = gateway_died_record(&reserve, Some(&progress), at(5), "g");
     assert_eq!(record.usage, usage);
     let answered = (record.response_model.as_deref(), record.service_tier.as_deref());
     assert_eq!(answered, (Some("m-2026"), Some("flex")));
@@ -95,7 +95,7 @@ fn a_request_of_which_nothing_more_was_said_owes_its_prompt_by_its_length() {
     let reserve = Reserve { input_tokens: Some(25), output_tokens: Some(0), ..reserve(1, None) };
     let framed = framed(&Entry::Reserve(Box::new(reserve)));
     let Entry::Reserve(reserve) = framed.entry().unwrap() else { panic!("{framed:?}") };
-    let usage = died(&reserve, Some(&reserve.admitted()), at(5), "g").usage;
+    let usage = gateway_died_record(&reserve, Some(&reserve.admitted()), at(5), "g").usage;
     assert_eq!((usage.input_tokens, usage.output_tokens), (Some(25), Some(0)));
     assert_eq!(
         (usage.source, &usage.flags[..]),
@@ -111,7 +111,7 @@ fn a_request_of_which_nothing_more_was_said_owes_its_prompt_by_its_length() {
     assert_eq!(opaque.admitted().usage, nothing);
 }
 
-fn framed(entry: &Entry) -> Framed {
+fn framed(entry: &Entry) -> FramedEntry {
     let (bytes, _, _) = segment(std::slice::from_ref(entry), Position::START);
     let mut reader = Reader::new(None, 1);
     reader.feed(&bytes);
@@ -122,7 +122,7 @@ fn framed(entry: &Entry) -> Framed {
 fn a_correction_changes_the_balance_once_and_no_post() {
     let mut replay = Replay::default();
     let tenant = reserve(1, None).tenant;
-    let mut record = died(&reserve(1, None), None, at(5), "g");
+    let mut record = gateway_died_record(&reserve(1, None), None, at(5), "g");
     record.cost = Some(cost(Decimal::from(10)));
     replay.apply(1, Entry::Reserve(Box::new(reserve(1, None)))).unwrap();
     let early = replay.apply(2, correction(50, 1, Some(10), Some(8)));
@@ -141,7 +141,7 @@ fn a_correction_changes_the_balance_once_and_no_post() {
 #[test]
 fn a_clock_that_stepped_back_before_we_died_makes_no_negative_duration() {
     let reserve = Reserve { started_at: at(3_600_000_000), ..reserve(1, None) };
-    let record = died(&reserve, None, at(0), "pod/0");
+    let record = gateway_died_record(&reserve, None, at(0), "pod/0");
     assert_eq!((record.ended_at, record.timing.duration), (reserve.started_at, 0.0));
 }
 

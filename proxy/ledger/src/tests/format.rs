@@ -1,4 +1,4 @@
-//! One format is read.
+//! Readers accept one format.
 
 use super::*;
 

@@ -1,14 +1,14 @@
-//! Behind damage an entry is read again that surely is as it was written, and none else.
+//! After damage, readers go on at an entry that is surely as it was written.
 
 use super::*;
 
-/// A segment, where its frames begin, and the frame before each.
+/// A segment, where its frames begin, and the position of the frame before each.
 fn frames(entries: &[Entry]) -> (Vec<u8>, Vec<usize>, Vec<Position>) {
     let (bytes, ends, _) = segment(entries, Position { seq: 40, chain: 7 });
     let (framed, end) = read_whole(&bytes);
     assert_eq!(end, Ok(()));
     let befores = [Position { seq: 40, chain: 7 }].into_iter();
-    let befores = befores.chain(framed.iter().map(Framed::position)).collect();
+    let befores = befores.chain(framed.iter().map(FramedEntry::position)).collect();
     (bytes, ends, befores)
 }
 
@@ -19,10 +19,10 @@ proptest! {
         let byte = ends[0] + byte.index(bytes.len() - ends[0]);
         let damaged = ends.iter().rposition(|end| *end <= byte).unwrap();
         bytes[byte] ^= 1 << bit;
-        let found = resume(&bytes, ends[damaged] as u64, Some(befores[damaged]));
+        let found = find_resume_point(&bytes, ends[damaged] as u64, Some(befores[damaged]));
         let next = damaged + 1;
         let expected = (next < entries.len())
-            .then(|| Resumed { offset: ends[next] as u64, before: befores[next] });
+            .then(|| ResumePoint { offset: ends[next] as u64, before: befores[next] });
         prop_assert_eq!(found, expected);
     }
 
@@ -35,13 +35,13 @@ proptest! {
         let to = (from + length).min(bytes.len());
         bytes[from..to].fill(noise);
         let damaged = ends.iter().rposition(|end| *end <= from).unwrap();
-        // It may have been the same byte, and then the next one is found all the same.
-        let found = resume(&bytes, ends[damaged] as u64, Some(befores[damaged]));
-        if let Some(Resumed { offset, before }) = found {
+        // The noise may equal the bytes that it replaces. Then the search still finds the next entry.
+        let found = find_resume_point(&bytes, ends[damaged] as u64, Some(befores[damaged]));
+        if let Some(ResumePoint { offset, before }) = found {
             let index = ends.iter().position(|end| *end as u64 == offset).unwrap();
             prop_assert!(index > damaged && before == befores[index]);
         }
-        // Two whole frames behind it are enough.
+        // Two whole frames after the damage are enough.
         let whole = ends.iter().filter(|end| **end >= to && **end < bytes.len()).count();
         prop_assert!(found.is_some() || whole < 2, "{} whole frames", whole);
     }
@@ -50,18 +50,18 @@ proptest! {
     fn a_damaged_header_costs_no_entry(entries in entries(), byte in 0..512usize) {
         let (mut bytes, ends, befores) = frames(&entries);
         bytes[byte] ^= 1;
-        let known = resume(&bytes, 0, Some(befores[0]));
-        prop_assert_eq!(known, Some(Resumed { offset: ends[0] as u64, before: befores[0] }));
-        // Where nobody knows what was before it, the first entry cannot be checked.
-        let unknown = resume(&bytes, 0, None);
+        let known = find_resume_point(&bytes, 0, Some(befores[0]));
+        prop_assert_eq!(known, Some(ResumePoint { offset: ends[0] as u64, before: befores[0] }));
+        // If the frame before is unknown, the first entry cannot be checked.
+        let unknown = find_resume_point(&bytes, 0, None);
         let second = (entries.len() > 1)
-            .then(|| Resumed { offset: ends[1] as u64, before: befores[1] });
+            .then(|| ResumePoint { offset: ends[1] as u64, before: befores[1] });
         prop_assert_eq!(unknown, second);
     }
 
     #[test]
     fn any_bytes_are_searched(bytes in vec(any::<u8>(), 0..3_000), offset in 0..4_000u64) {
-        prop_assert_eq!(resume(&bytes, offset, Some(Position { seq: 9, chain: 1 })), None);
+        prop_assert_eq!(find_resume_point(&bytes, offset, Some(Position { seq: 9, chain: 1 })), None);
     }
 }
 
@@ -74,6 +74,6 @@ fn a_text_that_looks_like_an_entry_is_none() {
     entry.request_id = text;
     let (mut bytes, ends, befores) = frames(&[Entry::Reserve(Box::new(entry)), void(5)]);
     bytes[ends[0]] ^= 1;
-    let found = resume(&bytes, ends[0] as u64, Some(befores[0]));
-    assert_eq!(found, Some(Resumed { offset: ends[1] as u64, before: befores[1] }));
+    let found = find_resume_point(&bytes, ends[0] as u64, Some(befores[0]));
+    assert_eq!(found, Some(ResumePoint { offset: ends[1] as u64, before: befores[1] }));
 }

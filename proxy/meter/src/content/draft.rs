@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::part;
+use crate::channel_text::{ChannelText, News};
 
 /// Choices and pieces of one answer that are kept; more are left out.
 const PIECES_MAX: usize = 256;
@@ -25,6 +26,12 @@ pub(super) struct Draft {
     bytes: usize,
     /// Something did not find room.
     is_cut: bool,
+    /// What is read says again what deltas may have said.
+    is_restating: bool,
+    /// Events that were read.
+    events: u64,
+    /// What is said now lacks the ends of its texts.
+    lacks_text: bool,
     choices: Vec<Choice>,
 }
 
@@ -40,8 +47,8 @@ struct Choice {
 #[derive(Debug, Clone, PartialEq)]
 enum DraftPart {
     Growing(Growing),
-    /// A part that came whole.
-    Whole(Value),
+    /// A part that came whole, and with which event.
+    Whole(Value, u64),
 }
 
 /// A part that grows by text.
@@ -56,6 +63,10 @@ struct Growing {
     /// What is said, or a call's arguments.
     text: String,
     is_cut: bool,
+    /// Knows what of further text is new.
+    told: ChannelText,
+    /// Room for the text that waits there, in bytes.
+    reserved: usize,
 }
 
 /// What grows.
@@ -75,7 +86,32 @@ pub(super) type Slot = (u64, u64);
 impl Draft {
     /// Of at most so many bytes.
     pub(super) const fn new(bytes_max: usize) -> Self {
-        Self { room: bytes_max, bytes: 0, is_cut: false, choices: Vec::new() }
+        Self {
+            room: bytes_max,
+            bytes: 0,
+            is_cut: false,
+            lacks_text: false,
+            is_restating: false,
+            events: 0,
+            choices: Vec::new(),
+        }
+    }
+
+    /// Another event is read.
+    pub(super) const fn next_event(&mut self) {
+        self.events += 1;
+    }
+
+    /// Whether nothing was said yet.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Reads what deltas may have said.
+    pub(super) fn restate(&mut self, read: impl FnOnce(&mut Self)) {
+        self.is_restating = true;
+        read(self);
+        self.is_restating = false;
     }
 
     /// Bytes that are kept.
@@ -86,6 +122,11 @@ impl Draft {
     /// Whether something did not find room.
     pub(super) const fn is_cut(&self) -> bool {
         self.is_cut
+    }
+
+    /// Tells whether what is said next lacks the ends of its texts.
+    pub(super) const fn lack(&mut self, lacks_text: bool) {
+        self.lacks_text = lacks_text;
     }
 
     /// One message for each choice, in their order.
@@ -117,12 +158,7 @@ impl Draft {
 
     /// All text of a choice so far, where an engine repeats it in every event.
     pub(super) fn say_whole(&mut self, choice: u64, text: &str) {
-        let said = match self.choice(choice).and_then(|choice| choice.pieces.first()) {
-            Some(DraftPart::Growing(piece)) => &piece.text,
-            _ => "",
-        };
-        let news = text.strip_prefix(said).unwrap_or(text).to_owned();
-        self.say(choice, GrowingKind::Text, (0, 0), &news);
+        self.tell(choice, GrowingKind::Text, (0, 0), |told| told.whole(text), text);
     }
 
     /// A call that begins; what of its name is not new is not said again.
@@ -147,10 +183,15 @@ impl Draft {
         self.grow(choice, GrowingKind::Call, slot, written);
     }
 
-    /// A part that came whole.
+    /// A part that came whole, if no earlier event has brought it.
     pub(super) fn part(&mut self, choice: u64, part: Value) {
         let length = part.to_string().len();
-        if length > self.room {
+        let event = self.events;
+        let is_known = self.choice(choice).is_some_and(|choice| choice.has_told(&part, event));
+        if is_known {
+            return;
+        }
+        if length > self.room || self.lacks_text {
             self.is_cut = true;
             return;
         }
@@ -159,7 +200,7 @@ impl Draft {
         if self.has_place()
             && let Some(choice) = self.choice(choice)
         {
-            choice.pieces.push(DraftPart::Whole(part));
+            choice.pieces.push(DraftPart::Whole(part, event));
         }
     }
 
@@ -170,11 +211,54 @@ impl Draft {
         slot: Slot,
         text: &str,
     ) -> Option<&mut Growing> {
-        let (room, has_place) = (self.room, self.has_place());
-        let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
-        self.room -= kept.len();
-        self.bytes += kept.len();
-        self.is_cut |= kept.len() < text.len();
+        if self.is_restating {
+            self.tell(choice, kind, slot, |told| told.restated(text), text)
+        } else if text.is_empty() {
+            self.piece(choice, kind, slot)
+        } else {
+            self.tell(choice, kind, slot, |told| told.delta(text), text)
+        }
+    }
+
+    /// Adds to a piece what `find` finds to be new of `text`.
+    fn tell(
+        &mut self,
+        choice: u64,
+        kind: GrowingKind,
+        slot: Slot,
+        find: impl FnOnce(&mut ChannelText) -> News,
+        text: &str,
+    ) -> Option<&mut Growing> {
+        let (room, lacks_text) = (self.room, self.lacks_text);
+        let is_restating = self.is_restating;
+        let is_elsewhere =
+            |choice: &&mut Choice| is_restating && choice.has_told_elsewhere(kind, slot);
+        if self.choice(choice).as_ref().is_some_and(is_elsewhere) {
+            return None;
+        }
+        let piece = self.piece(choice, kind, slot)?;
+        let news = find(&mut piece.told);
+        let is_cut = lacks_text && !matches!(news, News::Nothing);
+        let (kept, is_all) = match news {
+            News::Nothing => (0, true),
+            // It takes its room before it is clear whether it is new.
+            News::Waits => piece.reserve(text, room),
+            News::From(at) => piece.say(text.get(at..).unwrap_or_default(), room),
+            News::Behind(waited) => {
+                piece.put(&waited, piece.reserved);
+                piece.say(text, room)
+            }
+        };
+        piece.is_cut |= is_cut;
+        self.room -= kept;
+        self.bytes += kept;
+        self.is_cut |= is_cut || !is_all;
+        self.piece(choice, kind, slot)
+    }
+
+    /// The piece that grows there.
+    fn piece(&mut self, choice: u64, kind: GrowingKind, slot: Slot) -> Option<&mut Growing> {
+        let has_place = self.has_place();
         let pieces = &mut self.choice(choice)?.pieces;
         let found = pieces.iter().rposition(|piece| piece.is_at(kind, slot));
         if found.is_none() {
@@ -188,10 +272,6 @@ impl Draft {
             None => pieces.last_mut(),
         };
         let Some(DraftPart::Growing(piece)) = piece else { return None };
-        if !piece.is_cut {
-            piece.text.push_str(kept);
-            piece.is_cut = kept.len() < text.len();
-        }
         Some(piece)
     }
 
@@ -215,6 +295,19 @@ impl Draft {
 }
 
 impl Choice {
+    /// Whether an event before this one has brought such a part.
+    fn has_told(&self, part: &Value, event: u64) -> bool {
+        let is_told = |piece: &DraftPart| matches!(piece, DraftPart::Whole(told, earlier) if told == part && *earlier < event);
+        self.pieces.iter().any(is_told)
+    }
+
+    /// Whether deltas have told such a piece under another number only.
+    fn has_told_elsewhere(&self, kind: GrowingKind, slot: Slot) -> bool {
+        let is_known = self.pieces.iter().any(|piece| piece.is_at(kind, slot));
+        let is_like = |piece: &DraftPart| matches!(piece, DraftPart::Growing(it) if it.kind == kind && it.told.is_told_by_deltas());
+        !is_known && self.pieces.iter().any(is_like)
+    }
+
     fn message(self) -> Value {
         let parts = self.pieces.into_iter().map(DraftPart::part).collect();
         let mut message = part::message(self.role.as_deref().unwrap_or("assistant"), parts);
@@ -234,7 +327,7 @@ impl DraftPart {
     fn part(self) -> Value {
         match self {
             Self::Growing(piece) => piece.part(),
-            Self::Whole(part) => part,
+            Self::Whole(part, _) => part,
         }
     }
 }
@@ -246,11 +339,39 @@ impl GrowingKind {
 }
 
 impl Growing {
-    const fn new(kind: GrowingKind, slot: Slot) -> Self {
-        Self { kind, slot, name: String::new(), id: None, text: String::new(), is_cut: false }
+    fn new(kind: GrowingKind, slot: Slot) -> Self {
+        let (name, text, told) = (String::new(), String::new(), ChannelText::default());
+        Self { kind, slot, name, id: None, text, is_cut: false, told, reserved: 0 }
+    }
+
+    /// Adds text that is new, as much as there is room for. Returns how many bytes that is, and
+    /// whether it is all.
+    fn say(&mut self, text: &str, room: usize) -> (usize, bool) {
+        self.put(text, room);
+        let kept = text.floor_char_boundary(room);
+        (kept, kept == text.len())
+    }
+
+    /// The same for text that waits: keeps room for it.
+    fn reserve(&mut self, text: &str, room: usize) -> (usize, bool) {
+        let kept = text.len().min(room);
+        self.reserved += kept;
+        (kept, kept == text.len())
+    }
+
+    fn put(&mut self, text: &str, room: usize) {
+        self.told.note(text);
+        let kept = text.floor_char_boundary(room);
+        if !self.is_cut {
+            self.text.push_str(text.get(..kept).unwrap_or_default());
+            self.is_cut = kept < text.len();
+        }
     }
 
     fn part(mut self) -> Value {
+        if let Some(waited) = self.told.end() {
+            self.put(&waited, self.reserved);
+        }
         if self.is_cut {
             let end = self.text.trim_end_matches(|c: char| !c.is_whitespace()).len();
             let end = end.max(self.text.len().saturating_sub(WORD_BYTES_MAX));

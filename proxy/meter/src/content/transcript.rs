@@ -43,10 +43,23 @@ impl Transcript {
         self.draft.messages()
     }
 
+    /// Tells whether what is read next lacks the ends of its texts.
+    pub(crate) const fn lacking(&mut self, lacks_text: bool) -> &mut Self {
+        self.draft.lack(lacks_text);
+        self
+    }
+
     /// The data of one event; what is no JSON says nothing.
     pub(crate) fn event(&mut self, data: &[u8]) {
         if let Some(event) = self.readable(data) {
+            self.draft.next_event();
             match self.wire {
+                Wire::ChatCompletions | Wire::ChatBatch | Wire::Completions | Wire::Invocations => {
+                    for choice in list(&event, "choices") {
+                        stream_choice(choice, &mut self.draft);
+                    }
+                }
+                Wire::Transcriptions => transcribed(&event, &mut self.draft),
                 Wire::Messages => block_event(&event, &mut self.draft),
                 Wire::Responses => item_event(&event, &mut self.draft),
                 Wire::CohereChat => native::cohere_event(&event, &mut self.draft),
@@ -103,35 +116,81 @@ impl Transcript {
     }
 }
 
-/// A choice of a chat or of a completion: `delta` in an event, `message` in a whole answer.
+/// A choice of an event: `delta` is what is new, and a `message` is all of it.
+fn stream_choice(said: &Value, draft: &mut Draft) {
+    let choice = number(said, "index").unwrap_or(0);
+    draft.say(choice, GrowingKind::Text, (0, 0), text(said, "text"));
+    if let Some(delta) = said.get("delta") {
+        read_turn(choice, delta, draft);
+    }
+    if let Some(message) = said.get("message") {
+        draft.restate(|draft| read_turn(choice, message, draft));
+    }
+    finish_choice(choice, said, draft);
+}
+
+/// A choice of a whole chat or completion.
 fn read_choice(said: &Value, draft: &mut Draft) {
     let choice = number(said, "index").unwrap_or(0);
     draft.say(choice, GrowingKind::Text, (0, 0), text(said, "text"));
-    if let Some(message) = said.get("delta").or_else(|| said.get("message")) {
-        if let Some(role) = word(message, "role").filter(|role| !role.is_empty()) {
-            draft.role(choice, role);
-        }
-        // Some engines send the same text under both names.
-        let reasoning = ["reasoning_content", "reasoning"];
-        let reasoning = reasoning.iter().find_map(|key| word(message, key)).unwrap_or_default();
-        draft.say(choice, GrowingKind::Reasoning, (0, 0), reasoning);
-        content(message.get("content"), choice, draft);
-        draft.say(choice, GrowingKind::Text, (0, 1), text(message, "refusal"));
-        for (place, call) in list(message, "tool_calls").enumerate() {
-            let slot = number(call, "index").unwrap_or(place as u64);
-            if let Some(function) = call.get("function").or_else(|| call.get("custom")) {
-                read_call(choice, slot, word(call, "id"), function, draft);
-            }
-        }
-        if let Some(function) = message.get("function_call").filter(|call| call.is_object()) {
-            read_call(choice, u64::MAX, None, function, draft);
-        }
-        if let Some(sound) = message.get("audio") {
-            draft.say(choice, GrowingKind::Text, (0, 2), text(sound, "transcript"));
-        }
+    if let Some(message) = said.get("message").or_else(|| said.get("delta")) {
+        read_turn(choice, message, draft);
     }
+    finish_choice(choice, said, draft);
+}
+
+fn finish_choice(choice: u64, said: &Value, draft: &mut Draft) {
     if let Some(reason) = word(said, "finish_reason").filter(|reason| !reason.is_empty()) {
         draft.finish(choice, reason);
+    }
+}
+
+/// What is said in a choice.
+fn read_turn(choice: u64, message: &Value, draft: &mut Draft) {
+    if let Some(role) = word(message, "role").filter(|role| !role.is_empty()) {
+        draft.role(choice, role);
+    }
+    draft.say(choice, GrowingKind::Reasoning, (0, 0), &reasoning(message));
+    content(message.get("content"), choice, draft);
+    draft.say(choice, GrowingKind::Text, (0, 1), text(message, "refusal"));
+    for (place, call) in list(message, "tool_calls").enumerate() {
+        let slot = number(call, "index").unwrap_or(place as u64);
+        if let Some(function) = call.get("function").or_else(|| call.get("custom")) {
+            read_call(choice, slot, word(call, "id"), function, draft);
+        }
+    }
+    if let Some(function) = message.get("function_call").filter(|call| call.is_object()) {
+        read_call(choice, u64::MAX, None, function, draft);
+    }
+    if let Some(sound) = message.get("audio") {
+        draft.say(choice, GrowingKind::Text, (0, 2), text(sound, "transcript"));
+    }
+}
+
+/// Reasoning, which some engines and gateways send under several names at once.
+fn reasoning(message: &Value) -> String {
+    let names = ["reasoning", "reasoning_content", "reasoning_text", "thinking"];
+    let longest = names.map(|key| text(message, key)).into_iter().max_by_key(|told| told.len());
+    let lists = ["reasoning_details", "thinking_blocks"];
+    let parts = || {
+        let parts = lists.map(|key| {
+            let texts = list(message, key)
+                .map(|part| ["text", "thinking", "summary"].map(|key| text(part, key)).concat());
+            texts.collect::<String>()
+        });
+        parts.into_iter().find(|told| !told.is_empty()).unwrap_or_default()
+    };
+    longest.filter(|told| !told.is_empty()).map_or_else(parts, str::to_owned)
+}
+
+/// A piece of what was heard, or all of it.
+fn transcribed(event: &Value, draft: &mut Draft) {
+    draft.say(0, GrowingKind::Text, (0, 0), text(event, "delta"));
+    let said = text(event, "text");
+    if text(event, "type") == "transcription.text.delta" {
+        draft.say(0, GrowingKind::Text, (0, 0), said);
+    } else {
+        draft.restate(|draft| draft.say(0, GrowingKind::Text, (0, 0), said));
     }
 }
 
@@ -300,17 +359,15 @@ fn item_event(event: &Value, draft: &mut Draft) {
             }
         }
         "response.output_item.done" => {
-            // What comes in no pieces.
-            let whole = event.get("item").filter(|item| {
-                let kind = text(item, "type");
-                !matches!(kind, "message" | "reasoning" | "function_call" | "custom_tool_call")
-            });
-            if let Some(part) = whole.and_then(part::one) {
-                draft.part(0, part);
+            if let Some(item) = event.get("item") {
+                draft.restate(|draft| read_item(slot.0, item, draft));
             }
         }
         "response.completed" | "response.incomplete" | "response.failed" => {
             if let Some(response) = event.get("response") {
+                if draft.is_empty() {
+                    read_response(response, draft);
+                }
                 end_response(response, draft);
             }
         }

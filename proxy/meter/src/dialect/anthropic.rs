@@ -14,6 +14,10 @@ impl Habits for Anthropic {
         StreamUsage::Always
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.anthropic.com"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[
             Mark::Header("anthropic-organization-id"),

@@ -1,4 +1,4 @@
-//! An engine that the gateway has not recognised yet. The gateway adds nothing to its requests.
+//! An engine that the configuration does not name. Nothing is known of it.
 
 use super::habits::{Habits, Reasoning};
 
@@ -6,11 +6,10 @@ pub(super) struct Auto;
 
 impl Habits for Auto {
     fn provider(&self) -> &'static str {
-        "openai"
+        "unknown"
     }
 
-    // Nothing is known, Gemini's thinking included.
     fn reasoning(&self) -> Reasoning {
-        Reasoning::InTotalOnly
+        Reasoning::Unknown
     }
 }

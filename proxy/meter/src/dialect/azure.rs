@@ -14,6 +14,10 @@ impl Habits for Azure {
         StreamUsage::WhenAsked
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["*.openai.azure.com", "*.cognitiveservices.azure.com"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Member(&["prompt_filter_results"])]
     }

@@ -14,6 +14,10 @@ impl Habits for Bedrock {
         StreamUsage::Always
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["bedrock-runtime.*.amazonaws.com", "bedrock-runtime-fips.*.amazonaws.com"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Member(&["usage", "inputTokens"])]
     }

@@ -13,6 +13,10 @@ impl Habits for Cohere {
         StreamUsage::Always
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.cohere.com", "api.cohere.ai"]
+    }
+
     // vLLM says much of this on its routes of the same names.
     fn marks(&self) -> &'static [Mark] {
         &[

@@ -14,6 +14,10 @@ impl Habits for Deepseek {
         StreamUsage::WhenAsked
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.deepseek.com"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Owner("deepseek"), Mark::Header("x-ds-trace-id")]
     }

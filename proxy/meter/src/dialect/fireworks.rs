@@ -9,6 +9,10 @@ impl Habits for Fireworks {
         "fireworks_ai"
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.fireworks.ai"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Header("fireworks-server-time-to-first-token")]
     }

@@ -18,6 +18,10 @@ impl Habits for Gemini {
         Reasoning::InTotalOnly
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["generativelanguage.googleapis.com"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[
             Mark::Header("x-gemini-service-tier"),

@@ -13,6 +13,10 @@ impl Habits for Groq {
         StreamUsage::Always
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.groq.com"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Member(&["x_groq"])]
     }

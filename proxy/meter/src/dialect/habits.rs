@@ -33,6 +33,11 @@ pub(super) trait Habits: Sync {
         Reasoning::InOutput
     }
 
+    /// Hosts of its API. A `*` stands for one label.
+    fn hosts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What gives it away, each for certain: no other engine does the same.
     fn marks(&self) -> &'static [Mark] {
         &[]
@@ -53,6 +58,8 @@ pub(super) enum StreamUsage {
 /// Where reasoning is counted. A total that fits tells by itself; this says what else to think of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reasoning {
+    /// Nobody knows: the usage object itself may tell.
+    Unknown,
     /// In the output.
     InOutput,
     /// Beside the output and in the total.
@@ -66,7 +73,10 @@ pub(crate) enum Reasoning {
 /// Something that one engine does and no other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mark {
-    /// `owned_by` of a model in its answer to `/v1/models`.
+    /// `owned_by` of every model in the engine's answer to `/v1/models`.
+    Engine(&'static str),
+    /// `owned_by` of every model in a provider's answer to `/v1/models`. Servers that pass requests
+    /// on list its models under the same name.
     Owner(&'static str),
     /// A header of an answer, in lower case.
     Header(&'static str),

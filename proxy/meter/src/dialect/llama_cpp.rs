@@ -15,7 +15,7 @@ impl Habits for LlamaCpp {
 
     fn marks(&self) -> &'static [Mark] {
         &[
-            Mark::Owner("llamacpp"),
+            Mark::Engine("llamacpp"),
             Mark::HeaderIs("server", "llama.cpp"),
             Mark::Member(&["timings", "predicted_per_token_ms"]),
             Mark::Fingerprint(is_build),

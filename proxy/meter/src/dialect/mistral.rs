@@ -13,6 +13,10 @@ impl Habits for Mistral {
         StreamUsage::Always
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.mistral.ai", "codestral.mistral.ai"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Header("mistral-correlation-id")]
     }

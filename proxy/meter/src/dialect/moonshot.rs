@@ -9,6 +9,10 @@ impl Habits for Moonshot {
         "moonshot_ai"
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.moonshot.ai", "api.moonshot.cn"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Owner("moonshot")]
     }

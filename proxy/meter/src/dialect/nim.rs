@@ -12,4 +12,8 @@ impl Habits for Nim {
     fn stream_usage(&self) -> StreamUsage {
         StreamUsage::WhenAsked
     }
+
+    fn hosts(&self) -> &'static [&'static str] {
+        &["integrate.api.nvidia.com"]
+    }
 }

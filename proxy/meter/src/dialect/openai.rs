@@ -18,6 +18,10 @@ impl Habits for OpenAi {
         Reasoning::InTotalOnly
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.openai.com", "*.api.openai.com"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[
             Mark::Owner("openai"),

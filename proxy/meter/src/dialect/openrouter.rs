@@ -14,6 +14,10 @@ impl Habits for OpenRouter {
         StreamUsage::Always
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["openrouter.ai", "api.openrouter.ai"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Member(&["choices", "native_finish_reason"])]
     }

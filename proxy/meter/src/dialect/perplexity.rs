@@ -17,6 +17,10 @@ impl Habits for Perplexity {
         Reasoning::BesideTotal
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.perplexity.ai"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[Mark::Member(&["usage", "search_context_size"])]
     }

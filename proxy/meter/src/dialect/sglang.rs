@@ -24,7 +24,7 @@ impl Habits for Sglang {
 
     fn marks(&self) -> &'static [Mark] {
         &[
-            Mark::Owner("sglang"),
+            Mark::Engine("sglang"),
             Mark::Member(&["sglext"]),
             Mark::Member(&["choices", "matched_stop"]),
         ]

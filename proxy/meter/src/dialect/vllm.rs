@@ -26,6 +26,6 @@ impl Habits for Vllm {
     }
 
     fn marks(&self) -> &'static [Mark] {
-        &[Mark::Owner("vllm"), Mark::Member(&["kv_transfer_params"])]
+        &[Mark::Engine("vllm"), Mark::Member(&["kv_transfer_params"])]
     }
 }

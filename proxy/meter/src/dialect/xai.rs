@@ -17,6 +17,10 @@ impl Habits for Xai {
         Reasoning::BesideOutput
     }
 
+    fn hosts(&self) -> &'static [&'static str] {
+        &["api.x.ai", "*.api.x.ai"]
+    }
+
     fn marks(&self) -> &'static [Mark] {
         &[
             Mark::Owner("xai"),

@@ -1,8 +1,11 @@
 //! Tells whether an answer is whole, and whether it brought anything.
 
+use taximeter_json::Condensed;
+
 use super::{BodyCoding, Meter};
 use crate::answer_reader::AnswerReader;
 use crate::measurement::StreamEnd;
+use crate::partial::Data;
 use crate::sniff::BodyKind;
 use crate::wire::Wire;
 
@@ -12,7 +15,7 @@ impl Meter {
         let AnswerReader { answer, timing, format, .. } = &self.reader;
         let is_unread = matches!(self.coding, BodyCoding::Unread)
             || answer.counts.lines_too_long > 0
-            || self.blocks.too_long() > 0;
+            || self.blocks.unread() > 0;
         if !self.is_success || self.is_bodiless || format.is_none() || is_unread {
             return false;
         }
@@ -44,12 +47,9 @@ impl Meter {
                 answer.is_whole_stream()
             }
             BodyKind::Document => {
-                let Some(body) = self.body.bytes() else {
-                    answer.counts.lines_too_long += u32::from(!is_unread);
-                    return true;
-                };
+                let Data { bytes: body, condensed } = self.body.data();
                 let reader = &mut self.reader;
-                let is_readable = reader.read_document(body).is_ok();
+                let is_readable = reader.read_document(body, condensed).is_ok();
                 if !is_readable && reader.read_documents(body).is_ok() {
                     return reader.answer.is_whole_stream();
                 }
@@ -58,7 +58,8 @@ impl Meter {
                 }
                 reader.detector.look_at(body);
                 if let Some(transcript) = &mut self.transcript {
-                    transcript.document(body);
+                    let lacks_text = condensed.is_some_and(Condensed::lacks_text);
+                    transcript.lacking(lacks_text).document(body);
                 }
                 is_readable || is_unread
             }

@@ -11,6 +11,8 @@ use crate::measurement::Counts;
 use crate::provider_error::ProviderError;
 use crate::wire::Wire;
 
+mod calls;
+mod choices;
 mod dialects;
 mod empty;
 mod encoded;
@@ -18,7 +20,11 @@ mod hiding;
 mod invalid;
 mod left;
 mod lines;
+mod long;
+mod placeholders;
 mod recorded;
+mod told_twice;
+mod unasked;
 mod usage;
 mod wires;
 

@@ -22,6 +22,9 @@ pub struct BodyEdits {
     pub splices: Vec<Splice>,
     /// What of the answer only we asked for.
     pub hidden: Hidden,
+    /// Names of members that only we have put in, so that an engine that refuses one of them refuses
+    /// our question and not the client's.
+    pub added: Vec<&'static str>,
 }
 
 /// What the body says already, and where.
@@ -70,17 +73,21 @@ impl Places {
     /// What to change in order to ask so. The object has members: a request for a stream names at
     /// least that.
     pub(super) fn question(&self, ask: UsageAsk, runs: bool) -> BodyEdits {
-        let mut splices = Vec::new();
-        let mut hidden = Hidden::default();
+        let mut edits = BodyEdits::default();
+        let BodyEdits { splices, hidden, added } = &mut edits;
         // Only the engine knows what an odd value means, and so what the client expects to see.
         if self.options != Options::Odd && self.include_usage.can_be_set() {
             let continuous = ask == UsageAsk::Continuous && self.continuous_usage.can_be_set();
             let mut missing = Vec::new();
-            self.include_usage.set("include_usage", &mut missing, &mut splices);
+            self.include_usage.set("include_usage", &mut missing, splices);
             if continuous {
-                self.continuous_usage.set("continuous_usage_stats", &mut missing, &mut splices);
+                self.continuous_usage.set("continuous_usage_stats", &mut missing, splices);
             }
             splices.extend(self.options.insert(self.members, &missing));
+            if !missing.is_empty() && !matches!(self.options, Options::Object { .. }) {
+                added.push("stream_options");
+            }
+            added.append(&mut missing);
             hidden.usage_event = self.include_usage != Flag::On;
             // Running totals come only where usage was asked for.
             let will_run = continuous || runs && self.continuous_usage == Flag::On;
@@ -89,20 +96,27 @@ impl Places {
         }
         if ask == UsageAsk::TokenIds && self.token_ids.can_be_set() {
             let mut missing = Vec::new();
-            self.token_ids.set("return_token_ids", &mut missing, &mut splices);
+            self.token_ids.set("return_token_ids", &mut missing, splices);
             if !missing.is_empty() {
-                splices.push(Splice::put(self.members, missing));
+                splices.push(Splice::put(self.members, written(&missing)));
             }
+            added.append(&mut missing);
             hidden.token_ids = self.token_ids != Flag::On;
         }
         splices.sort_by_key(|splice| splice.range.start);
-        BodyEdits { splices, hidden }
+        edits
     }
 }
 
+/// The members, each true and with a comma behind it.
+fn written(members: &[&str]) -> Vec<u8> {
+    members.iter().flat_map(|name| format!("\"{name}\":true,").into_bytes()).collect()
+}
+
 impl Options {
-    /// Puts `members`, each with a comma behind it, into the object.
-    fn insert(self, outside: u64, members: &[u8]) -> Option<Splice> {
+    /// Puts `members` into the object.
+    fn insert(self, outside: u64, members: &[&str]) -> Option<Splice> {
+        let members = written(members);
         let bare = members.strip_suffix(b",")?;
         let splice = match self {
             Self::Absent => Splice::put(outside, [b"\"stream_options\":{", bare, b"},"].concat()),
@@ -110,7 +124,7 @@ impl Options {
                 Splice { range: start..end, text: [b"{", bare, b"}"].concat().into() }
             }
             Self::Object { inside, empty: true } => Splice::put(inside, bare.to_vec()),
-            Self::Object { inside, empty: false } => Splice::put(inside, members.to_vec()),
+            Self::Object { inside, empty: false } => Splice::put(inside, members),
             Self::Odd => return None,
         };
         Some(splice)
@@ -124,9 +138,9 @@ impl Flag {
     }
 
     /// Makes it true: where it stands, or else as one of the members that are missing.
-    fn set(self, name: &str, missing: &mut Vec<u8>, splices: &mut Vec<Splice>) {
+    fn set(self, name: &'static str, missing: &mut Vec<&'static str>, splices: &mut Vec<Splice>) {
         match self {
-            Self::Absent => missing.extend_from_slice(format!("\"{name}\":true,").as_bytes()),
+            Self::Absent => missing.push(name),
             Self::Off { start, end } => {
                 splices.push(Splice { range: start..end, text: Bytes::from_static(b"true") });
             }

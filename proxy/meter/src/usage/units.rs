@@ -2,7 +2,7 @@
 
 use rust_decimal::Decimal;
 
-use super::{Report, put};
+use super::Report;
 use crate::json::{Malformed, Quantity, Reader};
 
 impl Report {
@@ -23,8 +23,7 @@ impl Report {
         name: &'static str,
         value: &mut Reader<'_>,
     ) -> Result<(), Malformed> {
-        let mut count = None;
-        put(value, &mut count, &mut self.invalid)?;
+        let count = self.read_tokens(value)?.number();
         self.units.extend(count.map(|count| (name, Decimal::from(count))));
         Ok(())
     }

@@ -1,24 +1,45 @@
 //! Reads answers of `/v1/chat/completions`.
 
+use super::arguments::read_arguments;
 use super::choices;
 use crate::facts::{Content, Facts, Format};
-use crate::json::{Malformed, Reader};
+use crate::generated::ChannelKind;
+use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
 
 /// How deep content may be nested in content (Mistral: a thinking part holds text parts).
 const PARTS_DEPTH_MAX: u8 = 3;
+
+/// Where the one call of the old form stands, beside all those that have an index.
+const OLD_CALL_SLOT: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(super) struct ChatCompletions;
 
 impl Format for ChatCompletions {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
-        choices::read(event.data, generated)
+        choices::read(event.data, streamed)
     }
 
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         choices::read(body, generated)
     }
+}
+
+/// In a stream `delta` is what is new, and a `message` is all of it.
+pub(super) fn streamed<'a>(
+    key: &[u8],
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+) -> Result<(), Malformed> {
+    if key != b"message" {
+        return generated(key, value, content);
+    }
+    let mut whole = Content::default();
+    generated(key, value, &mut whole)?;
+    content.is_bare |= whole.is_bare;
+    content.restate(whole);
+    Ok(())
 }
 
 /// `delta` in a chunk and `message` in a whole answer hold the same members.
@@ -30,29 +51,84 @@ pub(super) fn generated<'a>(
     if !matches!(key, b"delta" | b"message") {
         return value.skip();
     }
-    let mut reasoning = None;
+    let mut reasoning = ReasoningNames::default();
     content.is_bare = value.peek() == Some(b'{');
     value.object(|key, value| {
         content.is_bare = false;
         match key {
             b"content" => parts(value, content, PARTS_DEPTH_MAX)?,
-            b"refusal" => content.push(value.text()?),
-            // Some engines send the same text under both names.
-            b"reasoning" | b"reasoning_content" => reasoning = value.text()?.or(reasoning),
-            b"function_call" => function(value, content)?,
-            b"tool_calls" => value.array(|call| {
-                call.object(|key, value| match key {
-                    b"function" | b"custom" => function(value, content),
-                    _ => value.skip(),
-                })
-            })?,
+            b"refusal" => content.push_to(ChannelKind::Refusal, value.text()?),
+            b"function_call" => {
+                let from = content.len();
+                function(value, content, None)?;
+                content.of_slot(from, OLD_CALL_SLOT);
+            }
+            b"tool_calls" => {
+                let mut place = 0;
+                value.array(|value| {
+                    call(value, content, place)?;
+                    place += 1;
+                    Ok(())
+                })?;
+            }
             b"audio" => audio(value, content)?,
-            _ => value.skip()?,
+            b"images" => value.array(|image| {
+                content.push_picture(image.verbatim()?);
+                Ok(())
+            })?,
+            _ => reasoning.read_member(key, value)?,
         }
         Ok(())
     })?;
-    content.push_reasoning(reasoning);
+    reasoning.push_to(content);
     Ok(())
+}
+
+/// Reasoning, which some engines and gateways send under several names at once.
+#[derive(Debug, Default)]
+struct ReasoningNames<'a> {
+    text: Option<Text<'a>>,
+    /// The same in parts.
+    parts: Vec<(ChannelKind, Text<'a>)>,
+}
+
+impl<'a> ReasoningNames<'a> {
+    fn read_member(&mut self, key: &[u8], value: &mut Reader<'a>) -> Result<(), Malformed> {
+        match key {
+            b"reasoning" | b"reasoning_content" | b"reasoning_text" | b"thinking" => {
+                let text = value.text()?;
+                let is_longer = |text: &Text<'_>| {
+                    self.text.is_none_or(|earlier| text.raw().len() > earlier.raw().len())
+                };
+                self.text = text.filter(is_longer).or(self.text);
+                Ok(())
+            }
+            b"reasoning_details" | b"thinking_blocks" => {
+                let is_first = self.parts.is_empty();
+                value.array(|part| {
+                    part.object(|key, value| {
+                        let kind = match key {
+                            b"text" | b"thinking" => ChannelKind::Reasoning,
+                            b"summary" => ChannelKind::Summary,
+                            _ => return value.skip(),
+                        };
+                        let text = value.text()?.filter(|_| is_first);
+                        self.parts.extend(text.map(|text| (kind, text)));
+                        Ok(())
+                    })
+                })
+            }
+            _ => value.skip(),
+        }
+    }
+
+    fn push_to(self, content: &mut Content<'a>) {
+        let text = self.text.filter(|text| !text.is_empty());
+        content.push_reasoning(text);
+        for (kind, part) in self.parts.into_iter().filter(|_| text.is_none()) {
+            content.push_to(kind, Some(part));
+        }
+    }
 }
 
 fn parts<'a>(
@@ -67,30 +143,81 @@ fn parts<'a>(
     value.array(|part| {
         part.object(|key, value| match key {
             b"text" => parts(value, content, depth - 1),
-            b"thinking" => {
-                content.kinds.reasoning = true;
-                parts(value, content, depth - 1)
+            b"thinking" => thinking(value, content, depth - 1),
+            b"image_url" | b"image" => {
+                content.push_picture(value.verbatim()?);
+                Ok(())
             }
             _ => value.skip(),
         })
     })
 }
 
-/// A call's arguments; `input` in calls of custom tools.
-fn function<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+fn thinking<'a>(
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+    depth: u8,
+) -> Result<(), Malformed> {
+    if value.peek() != Some(b'[') || depth == 0 {
+        content.push_reasoning(value.text()?);
+        return Ok(());
+    }
+    value.array(|part| part.member(b"text", |value| thinking(value, content, depth - 1)))
+}
+
+/// Reads a call, the one at `place` in its list.
+fn call<'a>(
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+    place: u64,
+) -> Result<(), Malformed> {
+    let (mut id, mut index, mut called) = (None, None, None);
     value.object(|key, value| {
         match key {
-            b"arguments" | b"input" => content.push_formed(value.text()?),
+            b"id" => id = value.text()?,
+            b"index" => index = value.index()?,
+            b"function" | b"custom" => {
+                called = Some(value.clone());
+                value.skip()?;
+            }
             _ => value.skip()?,
         }
         Ok(())
-    })
+    })?;
+    let from = content.len();
+    if let Some(mut called) = called {
+        function(&mut called, content, id)?;
+    }
+    content.of_slot(from, index.unwrap_or(place));
+    Ok(())
+}
+
+/// Reads whom a call names, and its arguments; `input` in calls of custom tools.
+fn function<'a>(
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+    id: Option<Text<'a>>,
+) -> Result<(), Malformed> {
+    let (mut name, mut arguments) = (None, None);
+    value.object(|key, value| {
+        match key {
+            b"name" => name = value.text()?,
+            b"arguments" | b"input" => arguments = read_arguments(value)?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    })?;
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        content.push_name(name, id);
+    }
+    content.push_formed(arguments);
+    Ok(())
 }
 
 fn audio<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
     value.object(|key, value| {
         match key {
-            b"transcript" => content.push_formed(value.text()?),
+            b"transcript" => content.push_to(ChannelKind::Transcript, value.text()?),
             b"data" if value.text()?.is_some_and(|data| !data.is_empty()) => content.begin(),
             b"data" => {}
             _ => value.skip()?,

@@ -13,7 +13,7 @@ pub(super) type Generated =
 pub(super) fn read<'a>(data: &'a [u8], generated: Generated) -> Result<Facts<'a>, Malformed> {
     let mut facts = Facts::default();
     let mut nested_usage = None;
-    let mut has_no_choices = false;
+    let mut position = 0;
     let mut has_usage_object = false;
     let mut last_choice = None;
     let mut reader = Reader::new(data);
@@ -23,19 +23,21 @@ pub(super) fn read<'a>(data: &'a [u8], generated: Generated) -> Result<Facts<'a>
             b"model" => facts.model = value.text()?,
             b"service_tier" => facts.service_tier = value.text()?,
             b"system_fingerprint" => facts.system_fingerprint = value.text()?,
-            b"choices" => {
-                has_no_choices = value.peek() == Some(b'[');
-                value.array(|value| {
-                    has_no_choices = false;
-                    facts.is_answer = true;
-                    last_choice = Some(choice(value, &mut facts, &mut nested_usage, generated)?);
-                    Ok(())
-                })?;
-            }
+            b"choices" => value.array(|value| {
+                facts.is_answer = true;
+                last_choice = Some(choice(value, position, &mut facts, generated)?);
+                position += 1;
+                Ok(())
+            })?,
             b"usage" => {
                 has_usage_object = value.peek() == Some(b'{');
+                let is_null = value.peek() == Some(b'n');
                 let (text, usage) = value.quoting(Report::read)?;
-                facts.usage_text = Some(text).filter(|_| has_usage_object);
+                if has_usage_object {
+                    facts.usage_text = Some(text);
+                } else if is_null {
+                    facts.usage_null = Some(text);
+                }
                 facts.usage = usage;
             }
             b"token_ids" | b"response_token_ids" | b"prompt_token_ids" => {
@@ -59,29 +61,33 @@ pub(super) fn read<'a>(data: &'a [u8], generated: Generated) -> Result<Facts<'a>
         }
         Ok(())
     })?;
-    facts.is_only_usage = has_no_choices && has_usage_object && facts.error.is_none();
+    facts.is_only_usage = last_choice.is_none() && has_usage_object && facts.error.is_none();
     facts.running_choice = last_choice.filter(|_| has_usage_object);
-    facts.usage = facts.usage.or(nested_usage);
+    if facts.usage.as_ref().is_none_or(|usage| usage.is_zero() && usage.is_valid()) {
+        facts.usage = nested_usage.or(facts.usage.take());
+    }
     Ok(facts)
 }
 
-/// Reads one choice; gives its number.
+/// Reads one choice; gives its number, which is its position where the choice does not tell it.
 pub(super) fn choice<'a>(
     value: &mut Reader<'a>,
+    position: u64,
     facts: &mut Facts<'a>,
-    nested_usage: &mut Option<Box<Report>>,
     generated: Generated,
 ) -> Result<u64, Malformed> {
-    let mut index = 0;
+    let mut index = position;
     let mut finish_reason = None;
+    let from = facts.content.len();
+    let mut usage = None;
     value.object(|key, value| {
         match key {
-            b"index" => index = value.index()?,
+            b"index" => index = value.index()?.unwrap_or(position),
             b"finish_reason" => finish_reason = value.text()?.filter(|reason| !reason.is_empty()),
             // OpenRouter
             b"error" => facts.error = error::read(value)?.or(facts.error.take()),
             // Moonshot
-            b"usage" => *nested_usage = Report::read(value)?,
+            b"usage" => usage = Report::read(value)?,
             b"token_ids" | b"response_token_ids" | b"prompt_token_ids" => {
                 token_ids(key, value, facts)?;
             }
@@ -89,7 +95,9 @@ pub(super) fn choice<'a>(
         }
         Ok(())
     })?;
+    facts.content.of_choice(from, index);
     facts.finish_reasons.extend(finish_reason.map(|reason| (index, reason)));
+    facts.add_choice_usage(index, usage);
     Ok(index)
 }
 

@@ -11,8 +11,10 @@ pub(super) struct CohereChat;
 impl Format for CohereChat {
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
+        let mut index = None;
         Reader::new(body).document(|key, value| {
             match key {
+                b"index" => index = value.index()?,
                 b"type" => {
                     facts.is_end = value.text()?.is_some_and(|kind| kind.is("message-end"));
                 }
@@ -22,6 +24,7 @@ impl Format for CohereChat {
             }
             Ok(())
         })?;
+        facts.content.of_slot(0, index.unwrap_or(0));
         Ok(facts)
     }
 }
@@ -47,7 +50,8 @@ fn message<'a>(
     content: &mut Content<'a>,
 ) -> Result<(), Malformed> {
     match key {
-        b"content" => each(value, |part| {
+        b"content" => each(value, |part, place| {
+            let from = content.len();
             part.object(|key, value| {
                 match key {
                     b"text" => content.push(value.text()?),
@@ -55,24 +59,54 @@ fn message<'a>(
                     _ => value.skip()?,
                 }
                 Ok(())
-            })
+            })?;
+            content.of_slot(from, place);
+            Ok(())
         }),
         b"tool_plan" => value.text().map(|plan| content.push_reasoning(plan)),
-        b"tool_calls" => each(value, |call| {
-            call.member(b"function", |function| {
-                function.member(b"arguments", |value| {
-                    content.push_formed(value.text()?);
-                    Ok(())
-                })
-            })
+        b"tool_calls" => each(value, |value, place| {
+            let from = content.len();
+            call(value, content)?;
+            content.of_slot(from, place);
+            Ok(())
         }),
         _ => value.skip(),
     }
 }
 
+fn call<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    let (mut id, mut name, mut arguments) = (None, None, None);
+    value.object(|key, value| match key {
+        b"id" => value.text().map(|told| id = told),
+        b"function" => value.object(|key, value| {
+            match key {
+                b"name" => name = value.text()?,
+                b"arguments" => arguments = value.text()?,
+                _ => value.skip()?,
+            }
+            Ok(())
+        }),
+        _ => value.skip(),
+    })?;
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        content.push_name(name, id);
+    }
+    content.push_formed(arguments);
+    Ok(())
+}
+
+/// Reads each element of a list, with its place, or the one element that stands for it.
 fn each<'a>(
     value: &mut Reader<'a>,
-    mut read: impl FnMut(&mut Reader<'a>) -> Result<(), Malformed>,
+    mut read: impl FnMut(&mut Reader<'a>, u64) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
-    if value.peek() == Some(b'[') { value.array(read) } else { read(value) }
+    if value.peek() != Some(b'[') {
+        return read(value, 0);
+    }
+    let mut place = 0;
+    value.array(|value| {
+        read(value, place)?;
+        place += 1;
+        Ok(())
+    })
 }

@@ -1,5 +1,6 @@
 //! Reads answers of Bedrock's `/model/…/converse` and `/model/…/converse-stream`.
 
+use super::arguments::read_arguments;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
 use crate::sse::Event;
@@ -11,12 +12,15 @@ pub(super) struct Converse;
 impl Format for Converse {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
+        let mut index = 0;
         Reader::new(event.data).document(|key, value| match key {
-            b"delta" => block(value, &mut facts.content),
+            b"start" | b"delta" => block(value, &mut facts.content),
+            b"contentBlockIndex" => value.index().map(|told| index = told.unwrap_or(0)),
             // Padding.
             b"p" => value.text().map(|padding| facts.fillers = [padding, None]),
             _ => member(key, value, &mut facts),
         })?;
+        facts.content.of_slot(0, index);
         // It comes behind the reason why it stopped, and nothing comes behind it.
         facts.is_end = facts.usage.is_some();
         Ok(facts)
@@ -33,7 +37,14 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
     match key {
         b"output" => value.member(b"message", |message| {
             message.member(b"content", |content| {
-                content.array(|value| block(value, &mut facts.content))
+                let mut place = 0;
+                content.array(|value| {
+                    let from = facts.content.len();
+                    block(value, &mut facts.content)?;
+                    facts.content.of_slot(from, place);
+                    place += 1;
+                    Ok(())
+                })
             })
         })?,
         b"stopReason" => facts.finish_reasons.extend(value.text()?.map(|reason| (0, reason))),
@@ -52,15 +63,30 @@ fn block<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Ma
     value.object(|key, value| match key {
         b"text" => value.text().map(|text| content.push(text)),
         b"reasoningContent" => reasoning(value, content),
-        b"toolUse" => value.member(b"input", |value| {
-            // Whole it is JSON; in pieces, text.
-            let input =
-                if value.peek() == Some(b'"') { value.text()? } else { Some(value.verbatim()?) };
-            content.push_formed(input);
-            Ok(())
-        }),
+        b"toolUse" => call(value, content),
+        b"image" | b"video" => value.verbatim().map(|picture| content.push_picture(picture)),
+        b"audio" => value.skip().map(|()| content.begin()),
         _ => value.skip(),
     })
+}
+
+fn call<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    let (mut id, mut name, mut input) = (None, None, None);
+    value.object(|key, value| {
+        match key {
+            b"toolUseId" => id = value.text()?,
+            b"name" => name = value.text()?,
+            // Whole it is JSON; in pieces, text.
+            b"input" => input = read_arguments(value)?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    })?;
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        content.push_name(name, id);
+    }
+    content.push_formed(input);
+    Ok(())
 }
 
 /// Whole it lies one deeper than in pieces.

@@ -1,8 +1,6 @@
 //! Reads answers of `/v1/embeddings`, rerank, score, classify, pooling and moderations, which
 //! generate no output.
 
-use taximeter_pricing::Member;
-
 use super::error;
 use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader};
@@ -23,7 +21,7 @@ impl Format for Embeddings {
         } else {
             reader.document(|key, value| member(key, value, &mut facts))?;
         }
-        facts.usage = facts.usage.map(input_only);
+        facts.usage = facts.usage.map(Report::of_input_only);
         Ok(facts)
     }
 }
@@ -64,16 +62,4 @@ fn meta_info<'a>(
     })?;
     facts.add_usage(Some(report));
     Ok(())
-}
-
-/// Older engines give the total alone; there is no output, and that is known.
-fn input_only(mut report: Box<Report>) -> Box<Report> {
-    report.invalid_members.remove(&Member::OutputTokens);
-    if !report.invalid_members.contains(&Member::InputTokens) {
-        report.input = report.input.or(report.total);
-    }
-    if report.input.is_some() {
-        report.output = report.output.or(Some(0));
-    }
-    report
 }

@@ -2,10 +2,10 @@
 //! answers.
 
 use super::error;
-use crate::facts::{Facts, Format};
+use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
-use crate::usage::Report;
+use crate::usage::{Part, Report};
 
 #[derive(Debug)]
 pub(super) struct Generate;
@@ -19,11 +19,16 @@ impl Format for Generate {
             // TGI; its last event repeats all text, and only that one has details.
             part.index = 0;
             facts.content.push(token);
+            let mut whole = Content::default();
+            whole.push(part.text);
+            facts.content.restate(whole);
             facts.is_end = part.usage.is_some();
         } else {
-            facts.content.whole(part.index, part.text);
+            facts.content.push(part.text);
+            facts.content.of_choice(0, part.index);
+            facts.content.are_whole(0);
             if let Some(report) = &mut part.usage {
-                report.part = Some(part.index);
+                report.part = Some(Part::Prompt(part.index));
                 // Running totals, until one says why it ended.
                 report.is_partial = part.finish_reason.is_none();
             }
@@ -49,7 +54,9 @@ pub(super) fn part<'a>(
 ) -> Result<(), Malformed> {
     let mut part = GeneratePart::default();
     value.object(|key, value| part.read(key, value, facts))?;
+    let from = facts.content.len();
     facts.content.push(part.text);
+    facts.content.of_choice(from, *index);
     part.index = *index;
     part.finish(facts);
     *index += 1;
@@ -75,7 +82,7 @@ impl<'a> GeneratePart<'a> {
         facts: &mut Facts<'a>,
     ) -> Result<(), Malformed> {
         match key {
-            b"index" => self.index = value.index()?,
+            b"index" => self.index = value.index()?.unwrap_or(0),
             b"text" | b"generated_text" => self.text = value.text()?,
             b"token" => self.token = Some(token(value)?),
             b"meta_info" | b"details" => {

@@ -1,5 +1,6 @@
 //! Reads answers of Gemini's `/v1beta/models/…:generateContent` and `:streamGenerateContent`.
 
+use super::arguments::read_arguments;
 use super::error;
 use crate::calls::Calls;
 use crate::facts::{Content, Facts, Format};
@@ -31,7 +32,7 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
             facts.finish_reasons.extend(value.text()?.map(|reason| (0, reason)));
             Ok(())
         })?,
-        b"usageMetadata" => facts.usage = Report::read_google(value)?.or(facts.usage.take()),
+        b"usageMetadata" => facts.renew_usage(Report::read_google(value)?),
         b"modelVersion" => facts.model = value.text()?,
         b"responseId" => facts.id = value.text()?,
         b"error" => facts.error = error::read(value)?,
@@ -43,8 +44,9 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
 fn candidate<'a>(value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Malformed> {
     let mut index = 0;
     let mut finish_reason = None;
+    let from = facts.content.len();
     value.object(|key, value| match key {
-        b"index" => value.index().map(|told| index = told),
+        b"index" => value.index().map(|told| index = told.unwrap_or(0)),
         b"finishReason" => value.text().map(|told| finish_reason = told),
         b"content" => {
             value.member(b"parts", |parts| parts.array(|value| part(value, &mut facts.content)))
@@ -63,6 +65,7 @@ fn candidate<'a>(value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Ma
         }
         _ => value.skip(),
     })?;
+    facts.content.of_choice(from, index);
     let finish_reason = finish_reason.filter(|reason| !reason.is_empty());
     facts.finish_reasons.extend(finish_reason.map(|reason| (index, reason)));
     Ok(())
@@ -74,20 +77,12 @@ fn part<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Mal
         match key {
             b"text" => text = value.text()?,
             b"thought" => is_thought = value.is_true()?,
-            b"functionCall" => value.member(b"args", |value| {
-                content.push_formed(Some(value.verbatim()?));
-                Ok(())
-            })?,
+            b"functionCall" => call(value, content)?,
             b"executableCode" => value.member(b"code", |value| {
                 content.push_formed(value.text()?);
                 Ok(())
             })?,
-            b"inlineData" => value.member(b"data", |value| {
-                if value.text()?.is_some_and(|data| !data.is_empty()) {
-                    content.begin();
-                }
-                Ok(())
-            })?,
+            b"inlineData" => media(value, content)?,
             _ => value.skip()?,
         }
         Ok(())
@@ -96,6 +91,54 @@ fn part<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Mal
         content.push_reasoning(text);
     } else {
         content.push(text);
+    }
+    Ok(())
+}
+
+fn call<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    let (mut id, mut name, mut arguments) = (None, None, None);
+    value.object(|key, value| {
+        match key {
+            b"id" => id = value.text()?,
+            b"name" => name = value.text()?,
+            b"args" => arguments = read_arguments(value)?,
+            // Arguments in pieces: the leaves of what they will be.
+            b"partialArgs" => value.array(|part| {
+                part.object(|key, value| match key {
+                    b"stringValue" => value.text().map(|text| content.push_formed(text)),
+                    b"numberValue" | b"boolValue" => {
+                        value.verbatim().map(|leaf| content.push_formed(Some(leaf)))
+                    }
+                    _ => value.skip(),
+                })
+            })?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    })?;
+    if name.is_some() || arguments.is_some() {
+        content.push_call(name, arguments, id);
+    }
+    Ok(())
+}
+
+/// Pictures may be shown again. Equal pieces of sound may be silence.
+fn media<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    let (mut is_picture, mut data) = (false, None);
+    value.object(|key, value| {
+        match key {
+            b"mimeType" => {
+                is_picture = value.text()?.is_some_and(|mime| mime.raw().starts_with(b"image/"));
+            }
+            b"data" => data = value.text()?.filter(|data| !data.is_empty()),
+            _ => value.skip()?,
+        }
+        Ok(())
+    })?;
+    match data {
+        Some(picture) if is_picture => content.push_picture(picture),
+        Some(_) => content.begin(),
+        None => {}
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ pub(super) struct Invocations;
 
 impl Format for Invocations {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
-        choices::read(event.data, generated)
+        choices::read(event.data, streamed)
     }
 
     /// An answer without choices has generated nothing.
@@ -25,17 +25,17 @@ impl Format for Invocations {
                 value.skip()
             })
         })?;
-        if has_choices { choices::read(body, generated) } else { Embeddings.document(body) }
+        if has_choices { choices::read(body, streamed) } else { Embeddings.document(body) }
     }
 }
 
-fn generated<'a>(
+fn streamed<'a>(
     key: &[u8],
     value: &mut Reader<'a>,
     content: &mut Content<'a>,
 ) -> Result<(), Malformed> {
     match key {
         b"text" => value.text().map(|text| content.push(text)),
-        _ => chat_completions::generated(key, value, content),
+        _ => chat_completions::streamed(key, value, content),
     }
 }

@@ -4,7 +4,7 @@ use super::error;
 use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
-use crate::usage::Report;
+use crate::usage::{Part, Report};
 
 #[derive(Debug)]
 pub(super) struct LlamaCompletion;
@@ -14,8 +14,9 @@ impl Format for LlamaCompletion {
         let mut facts = Facts::default();
         let mut part = CompletionPart::default();
         Reader::new(event.data).document(|key, value| part.read(key, value, &mut facts))?;
+        facts.content.of_choice(0, part.index);
         if let Some(report) = &mut part.usage {
-            report.part = Some(part.index);
+            report.part = Some(Part::Prompt(part.index));
             report.is_partial = !part.has_stopped;
         }
         part.finish(&mut facts);
@@ -27,7 +28,9 @@ impl Format for LlamaCompletion {
         // One for each prompt.
         Reader::new(body).one_or_each(|value| {
             let mut part = CompletionPart::default();
+            let from = facts.content.len();
             value.object(|key, value| part.read(key, value, &mut facts))?;
+            facts.content.of_choice(from, part.index);
             part.finish(&mut facts);
             Ok(())
         })?;
@@ -56,7 +59,7 @@ impl<'a> CompletionPart<'a> {
         match key {
             b"content" => facts.content.push(value.text()?),
             b"model" => facts.model = value.text()?,
-            b"index" => self.index = value.index()?,
+            b"index" => self.index = value.index()?.unwrap_or(0),
             b"stop" => self.has_stopped = value.is_true()?,
             b"stop_type" => self.stop_type = value.text()?.filter(|kind| !kind.is("none")),
             b"tokens_evaluated" | b"tokens_predicted" => {

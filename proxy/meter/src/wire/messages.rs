@@ -1,5 +1,6 @@
 //! Reads answers of `/v1/messages`.
 
+use super::arguments::read_arguments;
 use super::error;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader, Text};
@@ -12,6 +13,7 @@ pub(super) struct Messages;
 impl Format for Messages {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
+        let mut index = 0;
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"type" => {
@@ -20,12 +22,15 @@ impl Format for Messages {
                     facts.is_answer = kind.is_some_and(is_of_an_answer);
                 }
                 b"message" => {
+                    let deltas = std::mem::take(&mut facts.content);
                     value.object(|key, value| message(key, value, &mut facts))?;
+                    let whole = std::mem::replace(&mut facts.content, deltas);
+                    facts.content.restate(whole);
                     // A few tokens stand here before any was generated.
-                    if let Some(report) = &mut facts.usage {
-                        report.output = None;
-                    }
+                    facts.usage = facts.usage.take().map(Report::without_output);
                 }
+                b"index" => index = value.index()?.unwrap_or(0),
+                b"content_block" => block(value, &mut facts.content)?,
                 b"delta" => value.object(|key, value| match key {
                     b"stop_reason" => message(key, value, &mut facts),
                     _ => generated(key, value, &mut facts.content),
@@ -36,6 +41,7 @@ impl Format for Messages {
             }
             Ok(())
         })?;
+        facts.content.of_slot(0, index);
         if let Some(report) = &mut facts.usage {
             report.is_partial = true;
         }
@@ -64,17 +70,37 @@ fn message<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Res
         }
         b"usage" => facts.usage = Report::read(value)?,
         b"error" => facts.error = error::read(value)?,
-        b"content" => value.array(|block| {
-            block.object(|key, value| match key {
-                b"input" => {
-                    facts.content.push_formed(Some(value.verbatim()?));
-                    Ok(())
-                }
-                _ => generated(key, value, &mut facts.content),
-            })
-        })?,
+        b"content" => {
+            let mut place = 0;
+            value.array(|value| {
+                let from = facts.content.len();
+                block(value, &mut facts.content)?;
+                facts.content.of_slot(from, place);
+                place += 1;
+                Ok(())
+            })?;
+        }
         _ => value.skip()?,
     }
+    Ok(())
+}
+
+/// Reads a content block that is whole, or that begins.
+fn block<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    let (mut id, mut name, mut input) = (None, None, None);
+    value.object(|key, value| {
+        match key {
+            b"id" => id = value.text()?,
+            b"name" => name = value.text()?,
+            b"input" => input = read_arguments(value)?,
+            _ => generated(key, value, content)?,
+        }
+        Ok(())
+    })?;
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        content.push_name(name, id);
+    }
+    content.push_formed(input);
     Ok(())
 }
 

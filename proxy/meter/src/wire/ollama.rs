@@ -1,5 +1,6 @@
 //! Reads answers of Ollama's `/api/chat` and `/api/generate`: one JSON document, or one a line.
 
+use super::arguments::read_arguments;
 use super::error;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
@@ -43,15 +44,32 @@ fn generated<'a>(
     match key {
         b"content" | b"response" => content.push(value.text()?),
         b"thinking" => content.push_reasoning(value.text()?),
-        b"tool_calls" => value.array(|call| {
-            call.member(b"function", |function| {
-                function.member(b"arguments", |value| {
-                    content.push_formed(Some(value.verbatim()?));
-                    Ok(())
-                })
-            })
+        b"tool_calls" => value.array(|value| call(value, content))?,
+        b"image" if value.text()?.is_some_and(|image| !image.is_empty()) => content.begin(),
+        b"image" => {}
+        b"images" => value.array(|image| {
+            content.push_picture(image.verbatim()?);
+            Ok(())
         })?,
         _ => value.skip()?,
     }
+    Ok(())
+}
+
+fn call<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    let (mut id, mut name, mut arguments) = (None, None, None);
+    value.object(|key, value| match key {
+        b"id" => value.text().map(|told| id = told),
+        b"function" => value.object(|key, value| {
+            match key {
+                b"name" => name = value.text()?,
+                b"arguments" => arguments = read_arguments(value)?,
+                _ => value.skip()?,
+            }
+            Ok(())
+        }),
+        _ => value.skip(),
+    })?;
+    content.push_call(name, arguments, id);
     Ok(())
 }

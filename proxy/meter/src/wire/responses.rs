@@ -1,8 +1,10 @@
 //! Reads answers of `/v1/responses`.
 
+use super::arguments::read_arguments;
 use super::error;
 use crate::calls::Calls;
 use crate::facts::{Content, Facts, Format};
+use crate::generated::ChannelKind;
 use crate::json::{Malformed, Reader, Text};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -13,36 +15,32 @@ pub(super) struct Responses;
 impl Format for Responses {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut kind = None;
-        let mut delta = None;
+        let mut said = EventTexts::default();
         let (mut obfuscation, mut sequence) = (None, None);
         let (mut calls, mut all_calls) = (None, None);
         Reader::new(event.data).document(|key, value| {
             match key {
-                b"type" => kind = value.text()?,
-                b"delta" => delta = value.text()?,
-                // The text in here has come in deltas.
                 b"response" => value.object(|key, value| match key {
                     b"output" => {
                         let all_calls = all_calls.get_or_insert_default();
-                        value.array(|item| output_item(item, &mut Content::default(), all_calls))
+                        output(value, &mut said.whole, all_calls)
                     }
                     _ => response(key, value, &mut facts),
                 })?,
                 b"item" => {
                     let calls = calls.get_or_insert_default();
-                    output_item(value, &mut Content::default(), calls)?;
+                    output_item(value, &mut said.item, calls)?;
                 }
                 b"error" => facts.error = error::read(value)?,
                 b"obfuscation" => obfuscation = value.text()?,
                 b"sequence_number" => sequence = Some(value.verbatim()?),
-                _ => value.skip()?,
+                _ => said.read_member(key, value)?,
             }
             Ok(())
         })?;
         facts.fillers = [obfuscation, sequence];
         facts.all_calls = all_calls.map(Box::new);
-        match kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
+        match said.kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
             "response.completed" | "response.incomplete" => facts.is_end = true,
             "response.failed" => {
                 facts.is_end = true;
@@ -53,11 +51,9 @@ impl Format for Responses {
             "error" | "response.error" => {
                 facts.error.get_or_insert_default();
             }
-            kind => {
-                facts.is_answer = kind.starts_with("response.");
-                generated(kind, delta, &mut facts.content);
-            }
+            kind => facts.is_answer = kind.starts_with("response."),
         }
+        facts.content = said.content();
         Ok(facts)
     }
 
@@ -67,7 +63,7 @@ impl Format for Responses {
         let mut calls = Calls::default();
         Reader::new(body).document(|key, value| match key {
             b"status" => status(value, &mut facts, &mut is_running),
-            b"output" => value.array(|item| output_item(item, &mut facts.content, &mut calls)),
+            b"output" => output(value, &mut facts.content, &mut calls),
             _ => response(key, value, &mut facts),
         })?;
         facts.all_calls = Some(Box::new(calls));
@@ -76,16 +72,79 @@ impl Format for Responses {
     }
 }
 
-/// Deltas are generated, whatever they are part of; sound and pictures have no text to count.
-fn generated<'a>(kind: &str, delta: Option<Text<'a>>, content: &mut Content<'a>) {
-    match kind {
-        "response.shell_call_output_content.delta" => {}
-        "response.audio.delta" | "response.image_generation_call.partial_image" => content.begin(),
-        "response.output_text.delta" | "response.refusal.delta" => content.push(delta),
-        "response.reasoning_text.delta" => content.push_reasoning(delta),
-        _ if kind.ends_with(".delta") => content.push_formed(delta),
-        _ => {}
+/// Parts of an item whose texts are told apart.
+const ITEM_PARTS: u64 = 1 << 16;
+
+/// The texts that one event says.
+#[derive(Debug, Default)]
+struct EventTexts<'a> {
+    kind: Option<Text<'a>>,
+    /// What is new.
+    delta: Option<Text<'a>>,
+    /// A whole text, part, item or answer, which deltas may have said.
+    text: Option<Text<'a>>,
+    part: Content<'a>,
+    item: Content<'a>,
+    whole: Content<'a>,
+    item_index: u64,
+    part_index: u64,
+}
+
+impl<'a> EventTexts<'a> {
+    fn read_member(&mut self, key: &[u8], value: &mut Reader<'a>) -> Result<(), Malformed> {
+        match key {
+            b"type" => self.kind = value.text()?,
+            b"delta" => self.delta = value.text()?,
+            b"text" | b"refusal" | b"arguments" | b"input" | b"transcript" => {
+                self.text = value.text()?;
+            }
+            b"part" => output_part(value, &mut self.part)?,
+            b"output_index" => self.item_index = value.index()?.unwrap_or(0),
+            b"content_index" | b"summary_index" => self.part_index = value.index()?.unwrap_or(0),
+            _ => value.skip()?,
+        }
+        Ok(())
     }
+
+    fn content(self) -> Content<'a> {
+        let mut content = Content::default();
+        let kind = self.kind.as_ref().map(Text::decode).unwrap_or_default();
+        let slot = self.item_index.wrapping_mul(ITEM_PARTS);
+        let mut whole = self.part;
+        if kind == "response.image_generation_call.partial_image" {
+            content.begin();
+        } else if let Some(of) = kind.strip_suffix(".delta") {
+            match channel(of) {
+                Some(kind) => content.push_to(kind, self.delta),
+                None if of == "response.audio" => content.begin(),
+                None => {}
+            }
+        } else if let Some(kind) = kind.strip_suffix(".done").and_then(channel) {
+            whole.push_to(kind, self.text);
+        }
+        content.of_slot(0, slot.wrapping_add(self.part_index));
+        whole.of_slot(0, slot.wrapping_add(self.part_index));
+        content.restate(whole);
+        let mut item = self.item;
+        item.move_slots(slot);
+        content.restate(item);
+        content.restate(self.whole);
+        content
+    }
+}
+
+/// What the deltas of a kind of event say, whatever they are part of; `None` for what has no text,
+/// and for what the model did not generate.
+fn channel(kind: &str) -> Option<ChannelKind> {
+    Some(match kind {
+        "response.output_text" => ChannelKind::Text,
+        "response.refusal" => ChannelKind::Refusal,
+        "response.reasoning_text" => ChannelKind::Reasoning,
+        "response.reasoning_summary_text" => ChannelKind::Summary,
+        "response.audio.transcript" => ChannelKind::Transcript,
+        "response.audio" | "response.shell_call_output_content" => return None,
+        _ => ChannelKind::Arguments,
+    })
 }
 
 /// Reads a member of the response object.
@@ -130,6 +189,23 @@ fn status<'a>(
     Ok(())
 }
 
+/// Reads the list of all items.
+fn output<'a>(
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+    calls: &mut Calls,
+) -> Result<(), Malformed> {
+    let mut place = 0_u64;
+    value.array(|value| {
+        let mut item = Content::default();
+        output_item(value, &mut item, calls)?;
+        item.move_slots(place.wrapping_mul(ITEM_PARTS));
+        content.extend(item);
+        place += 1;
+        Ok(())
+    })
+}
+
 /// Reads an item of the output, and adds the call that it is, if it is one that is charged for.
 fn output_item<'a>(
     item: &mut Reader<'a>,
@@ -137,9 +213,13 @@ fn output_item<'a>(
     calls: &mut Calls,
 ) -> Result<(), Malformed> {
     let (mut kind, mut does_else, mut container) = (None, false, None);
+    let (mut name, mut id, mut call_id, mut arguments) = (None, None, None, None);
     item.object(|key, value| {
         match key {
             b"type" => kind = value.text()?,
+            b"id" => id = value.text()?,
+            b"call_id" => call_id = value.text()?,
+            b"name" => name = value.text()?,
             b"container_id" => container = value.text()?,
             b"action" => value.object(|key, value| {
                 match key {
@@ -148,19 +228,26 @@ fn output_item<'a>(
                 }
                 Ok(())
             })?,
-            b"arguments" | b"input" | b"code" => content.push_formed(value.text()?),
-            b"content" => value.array(|part| output_part(part, content))?,
-            b"summary" => value.array(|part| {
+            b"arguments" | b"input" | b"code" => arguments = read_arguments(value)?,
+            b"content" => output_parts(value, content, output_part)?,
+            b"summary" => output_parts(value, content, |part, content| {
                 part.member(b"text", |value| {
-                    content.push_formed(value.text()?);
+                    content.push_to(ChannelKind::Summary, value.text()?);
                     Ok(())
                 })
             })?,
+            b"result" => picture(value, content)?,
             _ => value.skip()?,
         }
         Ok(())
     })?;
-    match kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
+    let kind = kind.as_ref().map(Text::decode).unwrap_or_default();
+    // A call that the provider runs has no name but its kind.
+    if kind.ends_with("_call") || kind == "mcp_approval_request" {
+        content.push_name(name.unwrap_or_default(), call_id.or(id));
+    }
+    content.push_formed(arguments);
+    match &*kind {
         // Opening a page that was found is no search.
         "web_search_call" if !does_else => calls.search_web(),
         "file_search_call" => calls.search_files(),
@@ -170,22 +257,45 @@ fn output_item<'a>(
     Ok(())
 }
 
+/// Reads the parts of an item, each to a place of its own.
+fn output_parts<'a>(
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+    read: impl Fn(&mut Reader<'a>, &mut Content<'a>) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    let mut place = 0;
+    value.array(|part| {
+        let from = content.len();
+        read(part, content)?;
+        content.of_slot(from, place);
+        place += 1;
+        Ok(())
+    })
+}
+
+fn picture<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    let picture = value.text()?.filter(|picture| !picture.is_empty());
+    picture.into_iter().for_each(|picture| content.push_picture(picture));
+    Ok(())
+}
+
 fn output_part<'a>(part: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
-    let (mut text, mut is_reasoning) = (None, false);
+    let (mut kind, mut text) = (None, None);
     part.object(|key, value| {
         match key {
-            b"type" => {
-                is_reasoning = value.text()?.is_some_and(|kind| kind.is("reasoning_text"));
-            }
-            b"text" | b"refusal" => text = value.text()?.or(text),
+            b"type" => kind = value.text()?,
+            b"text" | b"refusal" | b"transcript" => text = value.text()?.or(text),
             _ => value.skip()?,
         }
         Ok(())
     })?;
-    if is_reasoning {
-        content.push_reasoning(text)
-    } else {
-        content.push(text)
-    }
+    let kind = match kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
+        "reasoning_text" => ChannelKind::Reasoning,
+        "summary_text" => ChannelKind::Summary,
+        "refusal" => ChannelKind::Refusal,
+        "output_audio" => ChannelKind::Transcript,
+        _ => ChannelKind::Text,
+    };
+    content.push_to(kind, text);
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Reads answers of `/v1/audio/transcriptions` and `/v1/audio/translations`.
 
-use super::chat_completions::generated;
+use super::chat_completions::streamed;
 use super::choices::choice;
 use super::error;
-use crate::facts::{Facts, Format};
+use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
 use crate::sse::Event;
 use crate::usage::Report;
@@ -14,7 +14,7 @@ pub(super) struct Transcriptions;
 impl Format for Transcriptions {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut nested_usage = None;
+        let mut position = 0;
         let (mut kind, mut text) = (None, None);
         Reader::new(event.data).document(|key, value| {
             match key {
@@ -22,7 +22,9 @@ impl Format for Transcriptions {
                 b"delta" => facts.content.push(value.text()?),
                 // vLLM speaks as in chats.
                 b"choices" => value.array(|value| {
-                    choice(value, &mut facts, &mut nested_usage, generated).map(drop)
+                    choice(value, position, &mut facts, streamed)?;
+                    position += 1;
+                    Ok(())
                 })?,
                 b"text" => text = value.text()?,
                 _ => member(key, value, &mut facts)?,
@@ -31,10 +33,14 @@ impl Format for Transcriptions {
         })?;
         let is = |name| kind.as_ref().is_some_and(|kind| kind.is(name));
         facts.is_end = is("transcript.text.done") || is("transcription.done");
-        // Mistral's pieces; any other text has come in them.
+        // Mistral's pieces; any other text may have come in them.
+        let mut whole = Content::default();
         if is("transcription.text.delta") {
             facts.content.push(text);
+        } else {
+            whole.push(text);
         }
+        facts.content.restate(whole);
         Ok(facts)
     }
 

@@ -21,7 +21,7 @@ fn read(answer: &str) -> Option<(usize, FramingFault)> {
     match framing.read(answer.as_bytes()) {
         Err(broken) => Some((broken.at, broken.fault)),
         Ok(()) => {
-            assert!(matches!(framing.place, State::Between | State::UntilClose), "{framing:?}");
+            assert!(matches!(framing.state, State::Between | State::UntilClose), "{framing:?}");
             None
         }
     }
@@ -104,8 +104,8 @@ fn an_answer_that_can_be_read_in_one_way_is_read_to_its_end() {
         framing.expect(false);
         framing.read(cut.as_bytes()).unwrap();
         let ends = answer.contains("close") || answer.contains(" 101 ");
-        assert_ne!(framing.place, State::Between, "{cut:?}");
-        assert_eq!(framing.place == State::UntilClose, ends, "{cut:?}");
+        assert_ne!(framing.state, State::Between, "{cut:?}");
+        assert_eq!(framing.state == State::UntilClose, ends, "{cut:?}");
     }
 }
 
@@ -216,7 +216,7 @@ fn a_requests_head_is_bounded_in_bytes_and_in_fields() {
         (requests.read(head.as_bytes()).map_err(|broken| broken.fault), requests)
     };
     let (fault, mut requests) = read(10, 1 << 10);
-    assert_eq!((fault, requests.place), (Ok(()), State::Between));
+    assert_eq!((fault, requests.state), (Ok(()), State::Between));
     requests.read(b"GET /next HTTP").unwrap();
     assert_eq!(requests.first_line(), b"GET /next HTTP");
     assert_eq!(read(10, (1 << 10) + 1).0, Err(FramingFault::HeadTooLarge));
@@ -235,7 +235,7 @@ fn the_answer_to_head_has_no_body() {
     let mut framing = framing();
     framing.expect(true);
     framing.read(format!("{OK}Content-Length: 50\r\n\r\n").as_bytes()).unwrap();
-    assert_eq!(framing.place, State::Between);
+    assert_eq!(framing.state, State::Between);
 }
 
 #[test]

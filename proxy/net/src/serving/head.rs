@@ -33,11 +33,11 @@ impl HeadBounds {
         if target > self.target_bytes_max {
             Some((StatusCode::URI_TOO_LONG, "the path is longer than it may be\n"))
         } else if fields.len() > self.fields_max {
-            let told = "the request has more header fields than it may\n";
-            Some((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, told))
+            let text = "the request has more header fields than it may\n";
+            Some((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text))
         } else if bytes(request, target) > self.bytes_max {
-            let told = "the head of the request is larger than it may be\n";
-            Some((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, told))
+            let text = "the head of the request is larger than it may be\n";
+            Some((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, text))
         } else {
             None
         }

@@ -274,16 +274,52 @@ pub struct Exchange {
     /// `None` once the connection has been taken back.
     link: Option<Box<Link>>,
     body: Incoming,
+    /// What was read before it was asked for, in order; the last may be the end.
+    ahead: VecDeque<Option<Result<Frame<Bytes>, hyper::Error>>>,
 }
 
 impl Exchange {
     /// The body of an answer, with the connection that carries it.
     pub const fn new(link: Box<Link>, body: Incoming) -> Self {
-        Self { link: Some(link), body }
+        Self { link: Some(link), body, ahead: VecDeque::new() }
+    }
+
+    /// Reads the body ahead, up to its end or at least `bytes_max` bytes. The frames that are read
+    /// come again, those of a reading that was given up too.
+    pub async fn peek(&mut self, bytes_max: usize) -> Vec<u8> {
+        while self.ahead_bytes() < bytes_max && !self.body.is_end_stream() {
+            let frame = poll_fn(|cx| self.poll_body(cx)).await;
+            let is_last = !matches!(frame, Some(Ok(_)));
+            self.ahead.push_back(frame);
+            if is_last {
+                break;
+            }
+        }
+        self.ahead_data().flatten().copied().collect()
+    }
+
+    fn ahead_data(&self) -> impl Iterator<Item = &Bytes> {
+        let frames = self.ahead.iter().flatten().flatten();
+        frames.filter_map(Frame::data_ref)
+    }
+
+    fn ahead_bytes(&self) -> usize {
+        self.ahead_data().map(Bytes::len).sum()
+    }
+
+    /// The next frame of the body.
+    pub fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.ahead.pop_front() {
+            Some(frame) => Poll::Ready(frame),
+            None => self.poll_body(cx),
+        }
     }
 
     /// The next frame of hyper's body. It drives the connection in this task.
-    pub fn poll_frame(
+    fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
@@ -298,12 +334,15 @@ impl Exchange {
 
     /// Whether the body's framing says that nothing more will come.
     pub fn is_end(&self) -> bool {
-        self.body.is_end_stream()
+        match self.ahead.front() {
+            Some(frame) => frame.is_none(),
+            None => self.body.is_end_stream(),
+        }
     }
 
     /// The remaining bytes, if the answer says its length.
     pub fn left(&self) -> Option<u64> {
-        self.body.size_hint().exact()
+        Some(self.body.size_hint().exact()? + self.ahead_bytes() as u64)
     }
 
     /// The connection, if it can carry another request. Call it once, after the end of the body.

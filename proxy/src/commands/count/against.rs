@@ -25,7 +25,7 @@ const CHAT_MEMBERS: [&str; 9] = [
 ];
 
 /// What the engine is asked to count.
-pub(super) enum Asked<'a> {
+pub(super) enum Input<'a> {
     /// A text. Marks of special tokens in it count as text.
     Text(&'a str),
     /// Chats: for each, the prompt that our template rendered, and the body of a request for it.
@@ -67,7 +67,7 @@ pub(crate) enum AgainstError {
 }
 
 /// Asks the engine at `url`.
-pub(super) async fn tokens(url: &UpstreamUrl, asked: &Asked<'_>) -> Result<Answer, AgainstError> {
+pub(super) async fn tokens(url: &UpstreamUrl, input: &Input<'_>) -> Result<Answer, AgainstError> {
     let (_, models) = ask(url, "/v1/models", None).await?;
     let engine = match owner(&models) {
         Some(Dialect::Vllm) => Engine { name: "vLLM", url },
@@ -75,25 +75,25 @@ pub(super) async fn tokens(url: &UpstreamUrl, asked: &Asked<'_>) -> Result<Answe
         Some(Dialect::LlamaCpp) => Engine { name: "llama.cpp", url },
         _ => return Err(AgainstError::Unknown(url.authority())),
     };
-    let tokens = match asked {
-        Asked::Text(text) => engine.of_text(text, Marks::Text).await?,
-        Asked::Chats(chats) => {
+    let tokens = match input {
+        Input::Text(text) => engine.of_text(text, Marks::Text).await?,
+        Input::Chats(chats) => {
             let mut sum = 0;
             for (rendered, body) in chats {
                 sum += engine.of_chat(body, rendered.as_deref()).await?;
             }
             sum
         }
-        Asked::Request(Wire::Completions, body) => {
+        Input::Request(Wire::Completions, body) => {
             let mut sum = 0;
             for prompt in prompts(body)? {
                 sum += engine.of_text(&prompt, Marks::Prompt).await?;
             }
             sum
         }
-        Asked::Request(..) => {
-            let told = "an engine can only count texts, chats and completions";
-            return Err(AgainstError::Unsupported(told));
+        Input::Request(..) => {
+            let reason = "an engine can only count texts, chats and completions";
+            return Err(AgainstError::Unsupported(reason));
         }
     };
     Ok(Answer { engine: engine.name, tokens })

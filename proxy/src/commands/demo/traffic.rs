@@ -171,7 +171,7 @@ impl Traffic {
             }
             Ok(())
         };
-        // Who is not done by then is hung up on, and that is a fare, too.
+        // A client that is not done by then leaves, and its request is recorded, too.
         tokio::time::timeout(patience, all).await.unwrap_or(Ok(()))
     }
 }

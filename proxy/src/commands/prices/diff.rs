@@ -17,7 +17,7 @@ use crate::commands::load;
 
 /// The output format.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum DiffFormat {
     /// For people: one line per price
     #[default]
     Table,
@@ -31,15 +31,15 @@ pub(super) enum Format {
 pub(super) fn diff(
     book: &PriceBook,
     file: &Path,
-    format: Format,
+    format: DiffFormat,
     today: Date,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let other = read(file, today)?;
     let found = differences(book, &other, today);
     match format {
-        Format::Table => as_table(book, &found, out)?,
-        Format::Json => {
+        DiffFormat::Table => as_table(book, &found, out)?,
+        DiffFormat::Json => {
             let shown = json!({"book": book.version(), "differences": as_json(&found)});
             writeln!(out, "{shown}")?;
         }

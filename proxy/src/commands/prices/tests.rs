@@ -97,7 +97,7 @@ fn an_import_writes_the_price_file_and_says_what_it_left_out() {
 #[test]
 fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
     let diff = |format| move |file| PricesCommand::Diff { file, format };
-    let (code, out, _) = on_file(FOREIGN, diff(diff::Format::Table)).unwrap();
+    let (code, out, _) = on_file(FOREIGN, diff(diff::DiffFormat::Table)).unwrap();
     assert_eq!(code, exit(1));
     let has = |words: &[&str]| {
         out.lines().any(|line| line.split_whitespace().collect::<Vec<_>>() == words)
@@ -106,7 +106,7 @@ fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
     assert!(has(&["-", "openai", "gpt-5.4"]), "{out}");
     assert!(out.ends_with("removed, 1 changed against builtin@2026-11-20\n"), "{out}");
 
-    let (_, out, _) = on_file(FOREIGN, diff(diff::Format::Json)).unwrap();
+    let (_, out, _) = on_file(FOREIGN, diff(diff::DiffFormat::Json)).unwrap();
     let found: serde_json::Value = serde_json::from_str(&out).unwrap();
     let changed =
         found["differences"].as_array().unwrap().iter().find(|one| one["change"] == "changed");
@@ -126,7 +126,7 @@ fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
 fn a_file_that_says_the_same_as_the_book_differs_in_nothing() {
     let same = "models: [{model: mistral-embed, provider: mistral_ai, input_only: true, \
         rates: {input: 0.10}}]";
-    let diff = |file| PricesCommand::Diff { file, format: diff::Format::Table };
+    let diff = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table };
     let (code, out, _) = on_file(same, diff).unwrap();
     assert_eq!(code, exit(1), "the other models of the provider are not in it: {out}");
     assert!(!out.contains("mistral-embed"), "{out}");

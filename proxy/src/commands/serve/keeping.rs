@@ -16,19 +16,19 @@ use taximeter_telemetry::LogEvent;
 use taximeter_telemetry::events::{EntryRejected, StoreFailed};
 
 /// Time between two searches for files to delete, if space is short and nothing is written.
-const CROWDED_PERIOD: Duration = Duration::from_secs(10);
+const RETENTION_PERIOD: Duration = Duration::from_secs(10);
 /// Time between two checks whether the journal has new entries for the store.
 const FEED_PERIOD: Duration = Duration::from_millis(500);
 
 /// Watches the size of the data directory.
-pub(super) fn watch_room(gateway: &Arc<Gateway>) {
+pub(super) fn watch_disk_budget(gateway: &Arc<Gateway>) {
     let (config, process) = (&gateway.config, gateway.process().clone());
     let most = config.ledger.dir_bytes_max.map(|bytes| bytes as u64);
     if let Some(most) = most {
         process.telemetry.metrics.ledger_may_take(most);
     }
-    let (room, dir) = (process.room.clone(), config.data_dir.clone());
-    let told = move |turn, bytes: u64, most: u64| {
+    let (disk_budget, dir) = (process.disk_budget.clone(), config.data_dir.clone());
+    let on_change = move |turn, bytes: u64, most: u64| {
         let fields = [("bytes", bytes.into()), ("bytes_max", most.into())];
         let log = &process.telemetry.log;
         match turn {
@@ -40,7 +40,7 @@ pub(super) fn watch_room(gateway: &Arc<Gateway>) {
             Turn::Emptied => log.tell(LogEvent::LedgerHasRoom, fields),
         }
     };
-    gateway.background.spawn(disk_budget::watch(room, dir, most, told));
+    gateway.background.spawn(disk_budget::watch(disk_budget, dir, most, on_change));
 }
 
 /// Feeds the store from the journal, on a thread that carries no requests.
@@ -56,19 +56,19 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let push = gateway.config.export.push.as_ref().map(|_| dir.clone());
     let sent = move || push.as_deref().map_or((u64::MAX, u64::MAX), push::sent);
     let mut retention = Retention::new(dir, keep_days, journal.sequence());
-    let room = gateway.room.clone();
+    let disk_budget = gateway.disk_budget.clone();
     let rejected = telemetry.clone();
     let feeds = feeds_with(dir, move |fault, path| {
         rejected.emit(&EntryRejected { fault, path });
     });
-    let told = move |fed: Result<Fed, StoreError>| {
+    let on_fed = move |fed: Result<Fed, StoreError>| {
         feeding.note(&fed, clock::wall());
         match fed {
             Ok(fed) => match retention.fed(
                 journal.sequence(),
                 &sent,
                 fed.stored_corrections,
-                room.is_crowded(),
+                disk_budget.is_nearly_full(),
                 (clock::now(), clock::wall()),
             ) {
                 Ok(removed) if removed.is_empty() => {}
@@ -82,7 +82,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
             Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
         }
     };
-    let feeder = Feeder::start(move || location.open(), feeds, told)?;
+    let feeder = Feeder::start(move || location.open(), feeds, on_fed)?;
     let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.process()));
     gateway.background.spawn(async move {
         let (mut fed, mut due) = (0, clock::now());
@@ -92,9 +92,9 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
             let Some(gateway) = weak.upgrade() else { return };
             let written = gateway.journal.sequence();
             // Files are deleted after a feeding. A full gateway writes nothing that starts one.
-            let is_due = gateway.room.is_crowded() && clock::now() >= due;
+            let is_due = gateway.disk_budget.is_nearly_full() && clock::now() >= due;
             if written > fed || is_due {
-                (fed, due) = (written, clock::now() + CROWDED_PERIOD);
+                (fed, due) = (written, clock::now() + RETENTION_PERIOD);
                 bell.ring();
             }
         }

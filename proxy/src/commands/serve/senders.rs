@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use taximeter_config::{Emission, LogsExport, MetricsExport, TracesExport};
+use taximeter_config::{LogsExport, MetricsExport, OtelSettings, TracesExport};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_journal::PushOutcome;
 use taximeter_store::push::Delivery;
@@ -17,27 +17,27 @@ pub(super) fn delivery(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Delivery
     let Some(push) = &gateway.config.export.push else { return Ok(None) };
     let telemetry = gateway.telemetry.clone();
     let (dir, newest) = (&gateway.config.data_dir, gateway.journal.sequence());
-    let tell = move |told: &PushOutcome<'_>| telemetry.emit(&EventsPushed(told));
+    let tell = move |outcome: &PushOutcome<'_>| telemetry.emit(&EventsPushed(outcome));
     Ok(Some(Delivery::start(dir, push, newest, tell)?))
 }
 
 /// Sends metrics, spans and log records to OTLP collectors, if there are any.
 pub(super) fn otlp(
     gateway: &Arc<Gateway>,
-    emission: &Emission,
+    otel: &OtelSettings,
 ) -> anyhow::Result<Vec<pusher::Pusher>> {
     let tell = || {
         let telemetry = gateway.telemetry.clone();
-        move |told: &pusher::ExportOutcome<'_>| {
-            telemetry.exports.told(told);
-            telemetry.emit(&TelemetryPushed(told));
+        move |outcome: &pusher::ExportOutcome<'_>| {
+            telemetry.exports.note(outcome);
+            telemetry.emit(&TelemetryPushed(outcome));
         }
     };
     let begin =
         |signal: &pusher::Signal, exporter| gateway.telemetry.exports.begin(signal.name, exporter);
     let metrics = &gateway.telemetry.metrics;
     let mut pushers = Vec::new();
-    if let Some(MetricsExport { exporter, interval, temporality, histograms }) = &emission.metrics {
+    if let Some(MetricsExport { exporter, interval, temporality, histograms }) = &otel.metrics {
         let form = (*temporality, *histograms);
         let source = MetricsSource::new(metrics.genai, &metrics.resource, metrics.since, form, {
             let process = gateway.process().clone();
@@ -48,7 +48,7 @@ pub(super) fn otlp(
         pushers.push(pusher.context("cannot push metrics")?);
     }
     if let (Some(traces), Some(TracesExport { exporter, interval, .. })) =
-        (&gateway.telemetry.traces, &emission.traces)
+        (&gateway.telemetry.traces, &otel.traces)
     {
         let source = traces.source(&metrics.resource);
         begin(&pusher::TRACES, exporter);
@@ -56,7 +56,7 @@ pub(super) fn otlp(
         pushers.push(pusher.context("cannot push spans")?);
     }
     if let (Some(logs), Some(LogsExport { exporter, interval })) =
-        (&gateway.telemetry.log.logs, &emission.logs)
+        (&gateway.telemetry.log.logs, &otel.logs)
     {
         let source = logs.source(&metrics.resource);
         begin(&pusher::LOGS, exporter);

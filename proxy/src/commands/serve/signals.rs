@@ -26,7 +26,7 @@ impl Signals {
     /// takes time to read, and an interrupted start changes nothing that another end would not.
     ///
     /// Errors: the system has no thread; the start panics.
-    pub(super) fn unless_told<T: Send + 'static>(
+    pub(super) fn unless_stopped<T: Send + 'static>(
         &mut self,
         runtime: Runtime,
         start: impl FnOnce(Runtime) -> T + Send + 'static,

@@ -63,7 +63,7 @@ type Money = BTreeMap<String, Decimal>;
 
 /// The sums of the same period in the ledger.
 #[derive(Debug, Default)]
-struct Ledger {
+struct LedgerSums {
     requests: u64,
     /// Cost of requests before corrections.
     posted: Money,
@@ -106,7 +106,7 @@ pub(super) fn verify(
         manifest.files.len()
     ));
     let scope = Scope::in_utc(period, manifest.tenant.as_deref(), now);
-    let ledger = store.at_one_moment(|store| Ledger::read(store, terms, scope))?;
+    let ledger = store.at_one_moment(|store| LedgerSums::read(store, terms, scope))?;
     compare(&manifest, &ledger, terms, findings);
     Ok(())
 }
@@ -142,7 +142,7 @@ fn read(path: &Path) -> io::Result<(u64, String)> {
     }
 }
 
-impl Ledger {
+impl LedgerSums {
     fn read(store: &mut Store, terms: &Terms, scope: Scope<'_>) -> anyhow::Result<Self> {
         let mut ledger = Self::default();
         store.hours(scope.period, scope.tenant, |key, hour| {
@@ -175,7 +175,7 @@ fn add(money: &mut Money, currency: &str, amount: Decimal) -> anyhow::Result<()>
     Ok(())
 }
 
-fn compare(manifest: &Manifest, ledger: &Ledger, terms: &Terms, findings: &mut Findings) {
+fn compare(manifest: &Manifest, ledger: &LedgerSums, terms: &Terms, findings: &mut Findings) {
     let provisional = manifest.period.status != "final";
     let requests = ledger.requests;
     if provisional && requests > manifest.requests {
@@ -221,7 +221,7 @@ fn is_records(manifest: &Manifest) -> bool {
 
 /// Compares the entries of every journal.
 fn compare_entries(manifest: &Manifest, entries: &Entries, findings: &mut Findings) {
-    let told = |range: Option<&SequenceRange>| match range {
+    let described = |range: Option<&SequenceRange>| match range {
         Some(SequenceRange { first, last, records }) => {
             format!("{records} records with numbers from {first} to {last}")
         }
@@ -233,8 +233,8 @@ fn compare_entries(manifest: &Manifest, entries: &Entries, findings: &mut Findin
         if exported != kept {
             findings.tell(format!(
                 "for {gateway:?}, the export has {}, and the ledger has {}",
-                told(exported),
-                told(kept)
+                described(exported),
+                described(kept)
             ));
         }
     }

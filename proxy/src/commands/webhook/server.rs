@@ -65,8 +65,9 @@ impl Webhook {
             ("/inject", _) => not_allowed("POST"),
             (path, _) => {
                 let path: String = path.chars().take(80).collect();
-                let told = format!("there is no {path} here, only POST /inject and GET /healthz");
-                text(StatusCode::NOT_FOUND, &told)
+                let message =
+                    format!("there is no {path} here, only POST /inject and GET /healthz");
+                text(StatusCode::NOT_FOUND, &message)
             }
         }
     }
@@ -75,20 +76,20 @@ impl Webhook {
         let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
         if !kind.trim().eq_ignore_ascii_case("application/json") {
-            let told = "send an AdmissionReview as application/json";
-            return self.refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, told);
+            let message = "send an AdmissionReview as application/json";
+            return self.refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
         }
         let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
         let body = match timeout(BODY_TIMEOUT, body).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(fault)) if fault.is::<http_body_util::LengthLimitError>() => {
-                let told = format!("the body is longer than {BODY_BYTES_MAX} bytes");
-                return self.refuse(StatusCode::PAYLOAD_TOO_LARGE, &told);
+                let message = format!("the body is longer than {BODY_BYTES_MAX} bytes");
+                return self.refuse(StatusCode::PAYLOAD_TOO_LARGE, &message);
             }
             Ok(Err(_)) => return self.refuse(StatusCode::BAD_REQUEST, "the body breaks off"),
             Err(_) => {
-                let told = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
-                return self.refuse(StatusCode::REQUEST_TIMEOUT, &told);
+                let message = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
+                return self.refuse(StatusCode::REQUEST_TIMEOUT, &message);
             }
         };
         match self.reviewer.answer(&body) {
@@ -104,18 +105,19 @@ impl Webhook {
     }
 
     fn tell(&self, Answered { namespace, pod, injected, warning, .. }: &Answered) {
-        let (place, name) = (namespace.as_str().into(), pod.as_str().into());
+        let (namespace, name) = (namespace.as_str().into(), pod.as_str().into());
         if *injected {
-            self.log.tell(LogEvent::PodInjected, [("namespace", place), ("pod", name)]);
+            self.log.tell(LogEvent::PodInjected, [("namespace", namespace), ("pod", name)]);
         } else if let Some(reason) = warning {
-            let fields = [("namespace", place), ("pod", name), ("reason", reason.as_str().into())];
+            let fields =
+                [("namespace", namespace), ("pod", name), ("reason", reason.as_str().into())];
             self.log.tell(LogEvent::PodNotInjected, fields);
         }
     }
 
-    fn refuse(&self, status: StatusCode, told: &str) -> Response<Full<Bytes>> {
-        self.log.tell(LogEvent::ReviewRefused, [("reason", told.into())]);
-        text(status, told)
+    fn refuse(&self, status: StatusCode, message: &str) -> Response<Full<Bytes>> {
+        self.log.tell(LogEvent::ReviewRefused, [("reason", message.into())]);
+        text(status, message)
     }
 }
 
@@ -125,8 +127,8 @@ fn not_allowed(allowed: &'static str) -> Response<Full<Bytes>> {
     answer
 }
 
-fn text(status: StatusCode, told: &str) -> Response<Full<Bytes>> {
-    let mut answer = Response::new(Full::from(format!("{told}\n")));
+fn text(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
+    let mut answer = Response::new(Full::from(format!("{message}\n")));
     *answer.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, plain);

@@ -5,14 +5,14 @@ use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use taximeter_billing::export::{ExportError, RecordRows, RecordsParquet, Tally};
+use taximeter_billing::export::{ExportError, ExportTotals, RecordRows, RecordsParquet};
 use taximeter_system::lanes::Lanes;
 
 use super::beside::written_beside;
 use super::job::{ExportFault, Job};
 use crate::{Store, Written};
 
-/// Writes what the store has of a period to `out`, which comes back; adds it to `tally`, and calls
+/// Writes what the store has of a period to `out`, which comes back; adds it to `totals`, and calls
 /// `step` for each row.
 ///
 /// Errors: as [`ExportFault`] says.
@@ -20,7 +20,7 @@ pub(super) fn parquet<W: Write + Send>(
     store: &mut Store,
     job: &Job,
     out: W,
-    tally: &mut Tally,
+    totals: &mut ExportTotals,
     step: &mut dyn FnMut(),
 ) -> Result<W, ExportFault> {
     let writer = RecordsParquet::new(out)?;
@@ -32,7 +32,7 @@ pub(super) fn parquet<W: Write + Send>(
         |hand_on| {
             let mut hand_on = |(rows, page): (Result<RecordRows, ExportError>, Written)| {
                 let mut rows = rows?;
-                tally.add_requests(&rows.take_tally())?;
+                totals.add_requests(&rows.take_totals())?;
                 (0..rows.len()).for_each(|_| step());
                 hand_on(rows)?;
                 Ok::<_, ExportFault>(page)

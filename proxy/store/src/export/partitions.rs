@@ -5,7 +5,8 @@ use std::sync::mpsc::Receiver;
 
 use jiff::Timestamp;
 use taximeter_billing::export::{
-    ExportError, Layout, ManifestFile, RecordRow, RecordRows, RecordsParquet, Tally, partition,
+    ExportError, ExportTotals, Layout, ManifestFile, RecordRow, RecordRows, RecordsParquet,
+    partition,
 };
 use taximeter_billing::hour_of;
 
@@ -19,13 +20,13 @@ const HELD_BYTES_MAX: usize = 128 << 20;
 
 /// The files of one hour while they are written; records come in the order of admission.
 pub(super) struct Partitions<'a> {
-    place: &'a Destination,
+    destination: &'a Destination,
     layout: Layout,
     hour: Option<Timestamp>,
     open: BTreeMap<String, Part>,
     held: usize,
     files: Vec<ManifestFile>,
-    tally: Tally,
+    totals: ExportTotals,
 }
 
 struct Part {
@@ -49,11 +50,11 @@ impl<'a> Partitions<'a> {
     pub(super) const TENANTS_MAX: usize = 256;
 
     /// No file yet, of so many tenants.
-    pub(super) fn new(place: &'a Destination, tenants: usize) -> Self {
+    pub(super) fn new(destination: &'a Destination, tenants: usize) -> Self {
         let layout =
             if tenants > Self::TENANTS_MAX { Layout::DateFirst } else { Layout::TenantFirst };
-        let (open, files, tally) = (BTreeMap::new(), Vec::new(), Tally::default());
-        Self { place, layout, hour: None, open, held: 0, files, tally }
+        let (open, files, totals) = (BTreeMap::new(), Vec::new(), ExportTotals::default());
+        Self { destination, layout, hour: None, open, held: 0, files, totals }
     }
 
     /// Writes all of them; the files, in the order of time and, within an hour, of their tenants, and
@@ -61,7 +62,7 @@ impl<'a> Partitions<'a> {
     pub(super) fn write(
         mut self,
         pages: Receiver<Written>,
-    ) -> Result<(Vec<ManifestFile>, Tally), PartFault> {
+    ) -> Result<(Vec<ManifestFile>, ExportTotals), PartFault> {
         let mut anew = Vec::new();
         for page in pages {
             for (seq, record) in page.iter() {
@@ -69,7 +70,7 @@ impl<'a> Partitions<'a> {
             }
         }
         self.end_hour()?;
-        Ok((self.files, self.tally))
+        Ok((self.files, self.totals))
     }
 
     fn add(&mut self, record: &RecordRow<'_>) -> Result<(), PartFault> {
@@ -85,7 +86,7 @@ impl<'a> Partitions<'a> {
         let part = match self.open.get_mut(&*tenant) {
             Some(part) => part,
             None => {
-                let writer = RecordsParquet::new(self.place.draft()?)?;
+                let writer = RecordsParquet::new(self.destination.draft()?)?;
                 let part = Part { writer, held: RecordRows::new(), rows: 0 };
                 self.open.entry(tenant.into_owned()).or_insert(part)
             }
@@ -96,7 +97,7 @@ impl<'a> Partitions<'a> {
         self.held = (self.held + part.held.bytes()).saturating_sub(before);
         if self.held > HELD_BYTES_MAX {
             for part in self.open.values_mut() {
-                self.tally.add_requests(&part.held.take_tally())?;
+                self.totals.add_requests(&part.held.take_totals())?;
                 part.writer.add(&mut part.held)?;
                 // What encodes many files at once would need more memory than what they hold.
                 part.writer.end_group()?;
@@ -109,10 +110,10 @@ impl<'a> Partitions<'a> {
     fn end_hour(&mut self) -> Result<(), PartFault> {
         let Some(hour) = self.hour.take() else { return Ok(()) };
         for (tenant, Part { mut writer, mut held, rows }) in std::mem::take(&mut self.open) {
-            self.tally.add_requests(&held.take_tally())?;
+            self.totals.add_requests(&held.take_totals())?;
             writer.add(&mut held)?;
             let path = format!("{}/{FILE}", partition(self.layout, &tenant, hour));
-            let published = self.place.publish(writer.finish()?, &path)?;
+            let published = self.destination.publish(writer.finish()?, &path)?;
             let (bytes, sha256) = (published.bytes, published.sha256);
             self.files.push(ManifestFile { path, rows, bytes, sha256 });
         }

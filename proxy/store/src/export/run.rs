@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use taximeter_billing::export::{Manifest, ManifestFile, Tally};
+use taximeter_billing::export::{ExportTotals, Manifest, ManifestFile};
 use taximeter_billing::hour_of;
 
 use super::beside::written_beside;
@@ -14,7 +14,7 @@ use super::partitions::Partitions;
 use super::stream::stream;
 use crate::{Store, StoreError, Written};
 
-/// Writes an export to `place`, with its manifest last. With `file` it writes one file of that
+/// Writes an export to `destination`, with its manifest last. With `file` it writes one file of that
 /// name. Without it, records in Parquet go into a folder per tenant and hour, and other formats
 /// into a file that is named after the period.
 ///
@@ -22,7 +22,7 @@ use crate::{Store, StoreError, Written};
 pub fn export(
     store: &mut Store,
     job: &Job,
-    place: &Destination,
+    destination: &Destination,
     file: Option<&str>,
     step: &mut dyn FnMut(),
 ) -> Result<Manifest, ExportFault> {
@@ -31,54 +31,58 @@ pub fn export(
     // Requests that end meanwhile would be in one part of it and not in the other.
     store.at_one_moment(|store| {
         if file.is_none() && matches!(job.content, Content::Parquet) {
-            partitioned(store, job, place, &mut manifest, step)?;
+            partitioned(store, job, destination, &mut manifest, step)?;
         } else {
-            let (draft, tally) = stream(store, job, place.draft()?, step)?;
-            let Published { bytes, sha256 } = place.publish(draft, &name)?;
-            let rows = tally.rows;
+            let (draft, totals) = stream(store, job, destination.draft()?, step)?;
+            let Published { bytes, sha256 } = destination.publish(draft, &name)?;
+            let rows = totals.rows;
             manifest.files.push(ManifestFile { path: name.clone(), rows, bytes, sha256 });
-            manifest.tally = tally;
+            manifest.totals = totals;
         }
-        complete(store, job, &mut manifest.tally)
+        complete(store, job, &mut manifest.totals)
     })?;
-    let mut draft = place.draft()?;
+    let mut draft = destination.draft()?;
     write(&mut draft, &manifest.to_json()?)?;
-    place.publish(draft, &format!("{name}.manifest.json"))?;
+    destination.publish(draft, &format!("{name}.manifest.json"))?;
     Ok(manifest)
 }
 
 /// What the rows themselves do not tell: of charges, which entries of the journals they are made of;
 /// of records, what is owed beside them.
-fn complete(store: &mut Store, job: &Job, tally: &mut Tally) -> Result<(), ExportFault> {
+fn complete(store: &mut Store, job: &Job, totals: &mut ExportTotals) -> Result<(), ExportFault> {
     match &job.content {
         Content::Focus { .. } => {
             let entries = store.entries(job.period, job.tenant.as_deref())?;
-            (tally.sequences, tally.corrections) = (entries.sequences, entries.corrections);
+            (totals.sequences, totals.corrections) = (entries.sequences, entries.corrections);
         }
         Content::Records(format) if format.has_items() => {}
-        Content::Records(_) | Content::Parquet => owe(store, job, tally)?,
+        Content::Records(_) | Content::Parquet => add_bill_total(store, job, totals)?,
     }
     Ok(())
 }
 
 /// What is owed for the period of records: what they cost, unless something changes that.
-fn owe(store: &mut Store, job: &Job, tally: &mut Tally) -> Result<(), ExportFault> {
+fn add_bill_total(
+    store: &mut Store,
+    job: &Job,
+    totals: &mut ExportTotals,
+) -> Result<(), ExportFault> {
     let mut is_corrected = false;
     store.corrections(job.period, job.tenant.as_deref(), |_, _| {
         is_corrected = true;
         Ok::<_, StoreError>(())
     })?;
     if !is_corrected && job.terms.add_nothing() {
-        return Ok(tally.owe_sums()?);
+        return Ok(totals.add_bill_sums()?);
     }
     let credits = job.terms.sums(store, job.scope(), None, |key, hour| {
         if let (Some(currency), Some(cost)) = (&key.currency, hour.sums.cost) {
-            tally.owe(currency, cost)?;
+            totals.add_bill_cost(currency, cost)?;
         }
         Ok::<_, ExportFault>(())
     })?;
     for credit in &credits {
-        tally.owe(&credit.currency, -credit.amount)?;
+        totals.add_bill_cost(&credit.currency, -credit.amount)?;
     }
     Ok(())
 }
@@ -100,7 +104,7 @@ fn write(draft: &mut Draft, bytes: &[u8]) -> Result<(), ExportFault> {
 fn partitioned(
     store: &mut Store,
     job: &Job,
-    place: &Destination,
+    destination: &Destination,
     manifest: &mut Manifest,
     step: &mut dyn FnMut(),
 ) -> Result<(), ExportFault> {
@@ -108,9 +112,9 @@ fn partitioned(
     if [period.from(), period.to()].iter().any(|end| hour_of(*end) != *end) {
         return Err(ExportFault::HalfHour(period));
     }
-    let partitions = Partitions::new(place, tenants(store, job)?);
+    let partitions = Partitions::new(destination, tenants(store, job)?);
     let newest = store.newest()?;
-    (manifest.files, manifest.tally) = written_beside(
+    (manifest.files, manifest.totals) = written_beside(
         move |pages| partitions.write(pages),
         |hand_on| {
             store.pages(&job.filter(), newest, |page| {

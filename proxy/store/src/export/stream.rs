@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use taximeter_billing::export::{
-    Charge, FocusVersion, FocusWriter, Format, Item, RecordWriter, Tally, charges,
+    BillItem, Charge, ExportTotals, FocusVersion, FocusWriter, Format, RecordWriter, charges,
 };
 use taximeter_ledger::Record;
 
@@ -22,29 +22,29 @@ pub fn stream<W: Write + Send>(
     job: &Job,
     out: W,
     step: &mut dyn FnMut(),
-) -> Result<(W, Tally), ExportFault> {
-    let mut tally = Tally::default();
+) -> Result<(W, ExportTotals), ExportFault> {
+    let mut totals = ExportTotals::default();
     let out = match &job.content {
         Content::Records(format) if format.has_items() => {
-            events(store, job, *format, out, &mut tally, step)?
+            events(store, job, *format, out, &mut totals, step)?
         }
         Content::Records(format) => {
             let mut writer = RecordWriter::new(*format, out)?;
             each_record(store, job, |record| {
                 let rows = writer.add(record)?;
-                tally.add_request(record, rows)?;
+                totals.add_request(record, rows)?;
                 step();
                 Ok(())
             })?;
             writer.finish()?
         }
-        Content::Parquet => parquet(store, job, out, &mut tally, step)?,
+        Content::Parquet => parquet(store, job, out, &mut totals, step)?,
         Content::Focus { parquet, version, issuer } => {
             let writer = focus(*parquet, out, *version, issuer)?;
-            focus_rows(store, job, writer, &mut tally, step)?
+            focus_rows(store, job, writer, &mut totals, step)?
         }
     };
-    Ok((out, tally))
+    Ok((out, totals))
 }
 
 /// Shows `visit` each record, in order of admission.
@@ -77,23 +77,23 @@ fn focus_rows<W: Write + Send>(
     store: &mut Store,
     job: &Job,
     mut writer: FocusWriter<W>,
-    tally: &mut Tally,
+    totals: &mut ExportTotals,
     step: &mut dyn FnMut(),
 ) -> Result<W, ExportFault> {
-    let mut add = |charge: &Charge<'_>, tally: &mut Tally| {
+    let mut add = |charge: &Charge<'_>, totals: &mut ExportTotals| {
         writer.add(charge)?;
         step();
-        tally.add_charge(charge)
+        totals.add_charge(charge)
     };
     let credits = job.terms.hours(store, job.scope(), |_, key, hour| {
-        tally.add_hour(hour);
+        totals.add_hour(hour);
         for charge in charges(key, hour) {
-            add(&charge?, tally)?;
+            add(&charge?, totals)?;
         }
         Ok::<_, ExportFault>(())
     })?;
     for credit in &credits {
-        add(&Charge::of_credit(credit, job.period), tally)?;
+        add(&Charge::of_credit(credit, job.period), totals)?;
     }
     Ok(writer.finish()?)
 }
@@ -104,7 +104,7 @@ fn events<W: Write + Send>(
     job: &Job,
     format: Format,
     out: W,
-    tally: &mut Tally,
+    totals: &mut ExportTotals,
     step: &mut dyn FnMut(),
 ) -> Result<W, ExportFault> {
     let mut writer = RecordWriter::new(format, out)?;
@@ -113,32 +113,32 @@ fn events<W: Write + Send>(
         if job.terms.owes_share(&record.upstream, record.started_at) {
             // What it owes is an item.
             let record = Record { cost: None, ..record.clone() };
-            tally.add_request(&record, writer.add(&record)?)?;
-            tally.owes_share();
+            totals.add_request(&record, writer.add(&record)?)?;
+            totals.subtract_unknown_cost();
             return Ok(());
         }
-        Ok(tally.add_request(record, writer.add(record)?)?)
+        Ok(totals.add_request(record, writer.add(record)?)?)
     })?;
-    let mut add = |item: &Item<'_>, tally: &mut Tally| {
+    let mut add = |item: &BillItem<'_>, totals: &mut ExportTotals| {
         step();
-        tally.add_item(item, writer.add_item(item)?)
+        totals.add_item(item, writer.add_item(item)?)
     };
     store.corrections(job.period, job.tenant.as_deref(), |row, correction| {
         if job.terms.owes_share(row.upstream, row.started_at) {
             return Ok(());
         }
-        tally.add_correction(correction);
-        Item::of_correction(correction)?.iter().try_for_each(|item| add(item, tally))?;
+        totals.add_correction(correction);
+        BillItem::of_correction(correction)?.iter().try_for_each(|item| add(item, totals))?;
         Ok::<_, ExportFault>(())
     })?;
     let credits = job.terms.hours(store, job.scope(), |origin, key, hour| {
         if origin == Origin::Gpus {
-            Item::of_gpus(key, hour)?.iter().try_for_each(|item| add(item, tally))?;
+            BillItem::of_gpus(key, hour)?.iter().try_for_each(|item| add(item, totals))?;
         }
         Ok::<_, ExportFault>(())
     })?;
     for credit in &credits {
-        add(&Item::of_credit(credit, job.period)?, tally)?;
+        add(&BillItem::of_credit(credit, job.period)?, totals)?;
     }
     Ok(writer.finish()?)
 }

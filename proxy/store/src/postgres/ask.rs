@@ -64,7 +64,7 @@ const ADMITTED_BEFORE: &str = "
     ORDER BY started_at DESC, id DESC
     LIMIT $7";
 
-const PLACE_OF_LAST: &str = "
+const KEY_OF_LAST: &str = "
     SELECT started_at, id
     FROM requests
     WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3) AND number <= $4
@@ -142,7 +142,7 @@ pub(super) fn admitted(
 ) -> Result<Vec<(AdmissionKey, Record)>, Fault> {
     let mut admitted = Vec::new();
     each_admitted(link, filter, newest, (start, limit), |row| {
-        admitted.push((place(row)?, record(row, 2, 3)?));
+        admitted.push((admission_key(row)?, record(row, 2, 3)?));
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(admitted)
@@ -160,7 +160,7 @@ pub(super) fn written(
     each_admitted(link, filter, newest, (start, limit), |row| {
         page.push(row.try_get(2).map(i64::cast_unsigned)?, row.try_get(3)?);
         if page.count() == limit as usize {
-            next = Some(place(row)?.next());
+            next = Some(admission_key(row)?.next());
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -174,7 +174,7 @@ fn each_admitted(
     (start, limit): (&AdmissionKey, u32),
     visit: impl FnMut(&Row) -> Result<ControlFlow<()>, Fault>,
 ) -> Result<(), Fault> {
-    let (at, id) = from_place(start);
+    let (at, id) = from_key(start);
     let (before, tenant, limit) = (filter.before(), tenant(filter), i64::from(limit));
     let given: [Given<'_>; 6] = [
         (&at, Type::INT8),
@@ -194,7 +194,7 @@ pub(super) fn admitted_before(
     end: &AdmissionKey,
     limit: u32,
 ) -> Result<Vec<(AdmissionKey, Record)>, Fault> {
-    let (at, id) = from_place(end);
+    let (at, id) = from_key(end);
     let (since, before) = (filter.since(), filter.before());
     let (tenant, limit) = (tenant(filter), i64::from(limit));
     let given: [Given<'_>; 7] = [
@@ -206,10 +206,10 @@ pub(super) fn admitted_before(
         (&newest, Type::INT8),
         (&limit, Type::INT8),
     ];
-    collect(link, ADMITTED_BEFORE, &given, |row| Ok((place(row)?, record(row, 2, 3)?)))
+    collect(link, ADMITTED_BEFORE, &given, |row| Ok((admission_key(row)?, record(row, 2, 3)?)))
 }
 
-pub(super) fn place_of_last(
+pub(super) fn key_of_last(
     link: &Link,
     filter: &Filter,
     newest: i64,
@@ -224,7 +224,7 @@ pub(super) fn place_of_last(
         (&newest, Type::INT8),
         (&offset, Type::INT8),
     ];
-    Ok(collect(link, PLACE_OF_LAST, &given, place)?.pop())
+    Ok(collect(link, KEY_OF_LAST, &given, admission_key)?.pop())
 }
 
 pub(super) fn arrived(
@@ -289,7 +289,7 @@ fn tenant(filter: &Filter) -> Option<Cow<'_, str>> {
 }
 
 /// The first request that may be at `start` or behind it.
-fn from_place(start: &AdmissionKey) -> (i64, Uuid) {
+fn from_key(start: &AdmissionKey) -> (i64, Uuid) {
     let mut id = [0; 16];
     let known = start.id.len().min(id.len());
     for (to, from) in id.iter_mut().zip(&start.id) {
@@ -303,7 +303,7 @@ fn from_place(start: &AdmissionKey) -> (i64, Uuid) {
     }
 }
 
-fn place(row: &Row) -> Result<AdmissionKey, Fault> {
+fn admission_key(row: &Row) -> Result<AdmissionKey, Fault> {
     Ok(AdmissionKey { at: row.try_get(0)?, id: row.try_get::<_, Uuid>(1)?.as_bytes().to_vec() })
 }
 

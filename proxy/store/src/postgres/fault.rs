@@ -13,7 +13,7 @@ type Cause = Box<dyn StdError + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// The server refused, or the connection broke.
-    #[error("{}", told(.0))]
+    #[error("{}", message(.0))]
     Server(#[from] tokio_postgres::Error),
     /// The server did not answer in time. The connection was closed.
     #[error("the server did not answer within {}s", .0.as_secs())]
@@ -79,7 +79,7 @@ impl Fault {
 }
 
 /// The library's words, and the server's behind them.
-fn told(error: &tokio_postgres::Error) -> String {
+fn message(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(said), _) => format!("{}: {}", said.severity(), said.message()),
         (None, Some(cause)) => format!("{error}: {cause}"),

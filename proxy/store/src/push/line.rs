@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use taximeter_billing::export::{CloudEvent, Item};
+use taximeter_billing::export::{BillItem, CloudEvent};
 use taximeter_journal::PushOutcome;
-use taximeter_ledger::{Entry, Framed, Position, RequestId};
+use taximeter_ledger::{Entry, FramedEntry, Position, RequestId};
 
 use super::cursor::{Found, PushCursor};
 use super::fault::PushFault;
@@ -66,7 +66,7 @@ impl Line {
             match entry {
                 Entry::Post(record) => self.push(record.id, &CloudEvent::of(&record))?,
                 Entry::Correction(correction) => {
-                    for item in &Item::of_correction(&correction)? {
+                    for item in &BillItem::of_correction(&correction)? {
                         self.push(correction.id, &CloudEvent::of_item(item))?;
                     }
                 }
@@ -86,7 +86,7 @@ impl Line {
     }
 
     /// The next entry that was not sent.
-    fn next(&mut self, tell: &Tell) -> Result<Option<Framed>, PushFault> {
+    fn next(&mut self, tell: &Tell) -> Result<Option<FramedEntry>, PushFault> {
         if let Some(entries) = &mut self.entries {
             return match entries.next().transpose() {
                 Ok(next) => Ok(next),
@@ -100,7 +100,7 @@ impl Line {
         }
         let mut entries = taximeter_journal::read(&self.journal, self.cursor.first());
         let first = entries.next().transpose()?;
-        match self.cursor.check(first.as_ref().map(Framed::position)) {
+        match self.cursor.check(first.as_ref().map(FramedEntry::position)) {
             Found::Nothing => Ok(None),
             Found::Last => {
                 let next = entries.next().transpose()?;

@@ -57,7 +57,7 @@ const ADMITTED_BEFORE: &str = "
     ORDER BY started_at DESC, id DESC
     LIMIT ?7";
 
-const PLACE_OF_LAST: &str = "
+const KEY_OF_LAST: &str = "
     SELECT started_at, id
     FROM requests
     WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3) AND number <= ?4
@@ -135,7 +135,7 @@ pub(super) fn admitted(
 ) -> rusqlite::Result<Vec<(AdmissionKey, Record)>> {
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED)?;
-    query.query_map(asked, |row| Ok((place(row)?, record(row, 2, 3)?)))?.collect()
+    query.query_map(asked, |row| Ok((admission_key(row)?, record(row, 2, 3)?)))?.collect()
 }
 
 pub(super) fn written(
@@ -151,7 +151,7 @@ pub(super) fn written(
     each(connection, ADMITTED, asked, |row| {
         page.push(row.get(2).map(i64::cast_unsigned)?, text(row, 3)?);
         if page.count() == limit as usize {
-            next = Some(place(row)?.next());
+            next = Some(admission_key(row)?.next());
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -168,10 +168,10 @@ pub(super) fn admitted_before(
     let (since, before) = (filter.since(), filter.before());
     let asked = params![end.at, end.id, since, before, filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED_BEFORE)?;
-    query.query_map(asked, |row| Ok((place(row)?, record(row, 2, 3)?)))?.collect()
+    query.query_map(asked, |row| Ok((admission_key(row)?, record(row, 2, 3)?)))?.collect()
 }
 
-pub(super) fn place_of_last(
+pub(super) fn key_of_last(
     connection: &Connection,
     filter: &Filter,
     newest: i64,
@@ -179,7 +179,7 @@ pub(super) fn place_of_last(
 ) -> rusqlite::Result<Option<AdmissionKey>> {
     let offset = count.saturating_sub(1);
     let asked = params![filter.since(), filter.before(), filter.tenant, newest, offset];
-    connection.prepare_cached(PLACE_OF_LAST)?.query_row(asked, place).optional()
+    connection.prepare_cached(KEY_OF_LAST)?.query_row(asked, admission_key).optional()
 }
 
 pub(super) fn arrived(
@@ -219,7 +219,7 @@ fn to(period: Period) -> i64 {
     period.to().as_microsecond()
 }
 
-fn place(row: &Row<'_>) -> rusqlite::Result<AdmissionKey> {
+fn admission_key(row: &Row<'_>) -> rusqlite::Result<AdmissionKey> {
     Ok(AdmissionKey { at: row.get(0)?, id: row.get(1)? })
 }
 

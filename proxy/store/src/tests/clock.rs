@@ -64,7 +64,7 @@ fn who_ran_while_the_clock_was_set_ran_as_long_as_the_other_clock_says() {
     let (_dir, mut store) = open();
     store.catch_up(&mut [feed(&posts)]).unwrap();
     let mut lengths = Vec::new();
-    let visit = |row: &BillRow<'_>, ended_at: Timestamp| {
+    let visit = |row: &BilledRequest<'_>, ended_at: Timestamp| {
         lengths.push((ended_at - row.started_at).total(jiff::Unit::Millisecond).unwrap());
     };
     store.runs(november(), visit).unwrap();

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use rust_decimal::Decimal;
 use taximeter_billing::export::{Entries, SequenceRange};
-use taximeter_billing::{BillRow, Grouping, Invoice, Invoicer, Unit, corrected};
+use taximeter_billing::{BilledRequest, Grouping, Invoice, Invoicer, Unit, corrected};
 use taximeter_ledger::{Correction, RecordCost, RequestId};
 use uuid::Uuid;
 
@@ -32,12 +32,12 @@ pub(super) fn correction(
     }
 }
 
-pub(super) fn entries(corrections: &[Correction]) -> Vec<Framed> {
+pub(super) fn entries(corrections: &[Correction]) -> Vec<FramedEntry> {
     let entry = |correction: &Correction| Entry::Correction(Box::new(correction.clone()));
     segment(1, corrections.iter().map(entry))
 }
 
-pub(super) fn changed(entries: &[Framed]) -> Feed<'_> {
+pub(super) fn changed(entries: &[FramedEntry]) -> Feed<'_> {
     feed_as("corrections", entries)
 }
 
@@ -138,7 +138,7 @@ fn expected(rides: &[Record], corrections: &[Correction], scope: Scope<'_>, by: 
     let Scope { period, zone, tenant } = scope;
     let mut biller = Biller::new(period, zone.clone(), by.parse().unwrap());
     for ride in rides {
-        let row = BillRow::from(ride);
+        let row = BilledRequest::from(ride);
         if !period.contains(row.started_at) || tenant.is_some_and(|tenant| tenant != row.tenant) {
             continue;
         }
@@ -204,7 +204,7 @@ fn corrections_come_in_the_order_in_which_they_were_written() {
     let written = [first, second];
     store.catch_up(&mut [feed(&journal(rides)), changed(&entries(&written))]).unwrap();
     let mut found = Vec::new();
-    let take = |_: &BillRow<'_>, correction: &Correction| {
+    let take = |_: &BilledRequest<'_>, correction: &Correction| {
         found.push(correction.clone());
         Ok::<_, StoreError>(())
     };

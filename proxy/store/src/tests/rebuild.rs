@@ -3,7 +3,7 @@
 use super::hours::{changed, correction, entries as correction_entries};
 use super::*;
 
-fn bill_of_all(entries: &[Framed]) -> Bill {
+fn bill_of_all(entries: &[FramedEntry]) -> Bill {
     let (_dir, mut store) = open();
     catch_up(&mut store, entries);
     bill(&mut store, "tenant,model,hour")

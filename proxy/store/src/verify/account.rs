@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use taximeter_journal::{Altered, Examination, JournalError, examine};
-use taximeter_ledger::{Contradiction, Entry, Framed, Replay, RequestId};
+use taximeter_ledger::{Contradiction, Entry, FramedEntry, Replay, RequestId};
 
 use super::error::Steps;
 use super::findings::{Findings, TOLD_MAX};
@@ -37,7 +37,7 @@ pub(super) fn account(
     steps: &mut Steps<'_>,
 ) -> Result<Account, JournalError> {
     let scale = account.scale.clone();
-    let read = |framed: &Framed, entry: Entry| {
+    let read = |framed: &FramedEntry, entry: Entry| {
         let is_post = matches!(entry, Entry::Post(_));
         let weight = if is_post { scale.weigh(framed.seq, &framed.payload) } else { 0 };
         (framed.seq, weight, entry)

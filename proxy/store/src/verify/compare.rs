@@ -6,7 +6,7 @@ use std::path::Path;
 
 use taximeter_billing::{Hour, HourKey};
 use taximeter_journal::examine;
-use taximeter_ledger::{Correction, Entry, Framed, Replay, RequestId};
+use taximeter_ledger::{Correction, Entry, FramedEntry, Replay, RequestId};
 
 use super::account::Account;
 use super::error::{Steps, VerifyError};
@@ -58,7 +58,7 @@ struct Sums {
     /// Sums in several parts. The parts may differ.
     parted: u64,
     wrong: u64,
-    told: Vec<String>,
+    messages: Vec<String>,
 }
 
 /// Compares the store with the journals. `dir` has the journal of corrections.
@@ -102,7 +102,7 @@ pub(super) fn compare(
     if is_whole && corrections.examination.faults.is_empty() {
         // Another process may have written corrections since the journal was read.
         if !comparison.unknown.is_empty() {
-            let read = |_: &Framed, entry| match entry {
+            let read = |_: &FramedEntry, entry| match entry {
                 Entry::Correction(correction) => Some(correction.id),
                 _ => None,
             };
@@ -204,8 +204,8 @@ impl Sums {
             self.parted += 1;
         } else {
             self.wrong += 1;
-            if self.told.len() < TOLD_MAX {
-                self.told.push(told(sum));
+            if self.messages.len() < TOLD_MAX {
+                self.messages.push(wrong_sum(sum));
             }
         }
     }
@@ -223,14 +223,14 @@ impl Sums {
                 self.parted
             ));
         }
-        let more = self.wrong.saturating_sub(self.told.len() as u64);
-        self.told.into_iter().for_each(|told| findings.tell(told));
+        let more = self.wrong.saturating_sub(self.messages.len() as u64);
+        self.messages.into_iter().for_each(|message| findings.tell(message));
         findings.tell_more(usize::try_from(more).unwrap_or(usize::MAX));
     }
 }
 
 /// The text for a wrong sum.
-fn told(sum: &Sum<'_>) -> String {
+fn wrong_sum(sum: &Sum<'_>) -> String {
     let HourKey { hour, tenant, model, key_id, correction, .. } = sum.key;
     let what = if *correction { "corrections" } else { "requests" };
     let model = model.as_deref().unwrap_or("an unknown model");

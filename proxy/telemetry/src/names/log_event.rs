@@ -121,7 +121,13 @@ log_events! {
     ReviewRefused: "review_refused", Warn, ["reason"],
         "The webhook received something that is not an admission review.";
     UpstreamRecognised: "upstream_recognised", Info, ["upstream", "provider"],
-        "The gateway recognised which engine an upstream runs.";
+        "The list of models shows which engine an upstream runs. The configuration does not name it.";
+    DialectGuessed: "dialect_guessed", Info, ["upstream", "dialect"],
+        "Answers of an upstream have the marks of a dialect. Taximeter asks for usage as this dialect \
+         expects it. Nothing else changes.";
+    QuestionRefused: "question_refused", Warn, ["upstream", "path", "model", "member"],
+        "An engine refused a member that Taximeter added to ask for usage, and took the request \
+         without it. Taximeter does not ask for an hour.";
     UpstreamUnreachable: "upstream_unreachable", Warn, ["upstream", "cause", "message"],
         "An engine could not be reached.";
     UpstreamProtocol: "upstream_protocol", Warn, ["upstream", "cause"],
@@ -228,7 +234,7 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
     ("tenant", key::TENANT, "The tenant. Absent if the caller was not identified."),
     ("method", key::HTTP_REQUEST_METHOD, "A known method, or `_OTHER`."),
     ("route", key::HTTP_ROUTE, "The template of the route. Absent if no route matched."),
-    ("path", key::URL_PATH, "The path without the query, if no route matched."),
+    ("path", key::URL_PATH, "The path without the query. Of `request` only if no route matched."),
     (
         "status",
         key::HTTP_RESPONSE_STATUS_CODE,

@@ -5,30 +5,30 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use taximeter_system::clock;
 
-use super::super::fixture::{Gateway, history_of, picture_of};
+use super::super::fixture::{Gateway, history_of, snapshot_of};
 use super::super::screen::Order;
 use super::*;
 
 const URL: &str = "http://127.0.0.1:9464";
 
 fn drawn_as(
-    picture: &Picture,
+    snapshot: &Snapshot,
     screen: &mut Screen,
     size: (u16, u16),
     colours: bool,
 ) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     let view = View { url: URL, theme: Theme { colours } };
-    terminal.draw(|frame| view.draw(picture, screen, frame)).unwrap();
+    terminal.draw(|frame| view.draw(snapshot, screen, frame)).unwrap();
     terminal
 }
 
-fn drawn(picture: &Picture, screen: &mut Screen, size: (u16, u16)) -> String {
-    drawn_as(picture, screen, size, false).backend().to_string()
+fn drawn(snapshot: &Snapshot, screen: &mut Screen, size: (u16, u16)) -> String {
+    drawn_as(snapshot, screen, size, false).backend().to_string()
 }
 
 /// A minute in which three tenants called.
-fn busy() -> Picture {
+fn busy() -> Snapshot {
     let looks: Vec<_> = (0..7_u32)
         .map(|at| {
             Gateway::new()
@@ -41,37 +41,37 @@ fn busy() -> Picture {
                 .running("initech", None, 0)
         })
         .collect();
-    let mut picture = picture_of(&looks);
-    picture.upstreams[0].health = "failing".to_owned();
-    picture.upstreams[0].failures = 3;
-    picture.upstreams[0].answered_at = Some("2026-11-20T19:11:00Z".parse().unwrap());
-    picture.upstreams[0].last_failure = Some(
+    let mut snapshot = snapshot_of(&looks);
+    snapshot.upstreams[0].health = "failing".to_owned();
+    snapshot.upstreams[0].failures = 3;
+    snapshot.upstreams[0].answered_at = Some("2026-11-20T19:11:00Z".parse().unwrap());
+    snapshot.upstreams[0].last_failure = Some(
         serde_json::from_str(r#"{"at": "2026-11-20T19:11:57Z", "cause": "upstream_connect"}"#)
             .unwrap(),
     );
-    picture
+    snapshot
 }
 
 #[test]
 fn a_small_and_a_large_terminal_show_all_kinds_of_things() {
-    let picture = busy();
+    let snapshot = busy();
     let mut screen = Screen::default();
-    insta::assert_snapshot!("overview_80x24", drawn(&picture, &mut screen, (80, 24)));
-    insta::assert_snapshot!("overview_120x40", drawn(&picture, &mut screen, (120, 40)));
+    insta::assert_snapshot!("overview_80x24", drawn(&snapshot, &mut screen, (80, 24)));
+    insta::assert_snapshot!("overview_120x40", drawn(&snapshot, &mut screen, (120, 40)));
 }
 
 #[test]
 fn nothing_is_shown_as_nothing() {
-    let picture = picture_of(&[Gateway::new(), Gateway::new()]);
-    insta::assert_snapshot!("nothing_80x24", drawn(&picture, &mut Screen::default(), (80, 24)));
+    let snapshot = snapshot_of(&[Gateway::new(), Gateway::new()]);
+    insta::assert_snapshot!("nothing_80x24", drawn(&snapshot, &mut Screen::default(), (80, 24)));
 }
 
 #[test]
 fn each_table_has_a_view_of_its_own() {
-    let picture = busy();
+    let snapshot = busy();
     for show in [Show::Tenants, Show::Models, Show::Running, Show::Upstreams] {
         let mut screen = Screen { show, ..Screen::default() };
-        let text = drawn(&picture, &mut screen, (120, 12));
+        let text = drawn(&snapshot, &mut screen, (120, 12));
         insta::assert_snapshot!(format!("{}_120x12", show.as_str()), text);
     }
 }
@@ -90,8 +90,8 @@ fn a_gateway_that_is_gone_is_said_to_be() {
     ];
     let (mut history, now) = history_of(clock::now(), &looks);
     history.missed(now, "cannot connect: Connection refused (os error 111)".to_owned());
-    let picture = history.picture(now + Duration::from_secs(3));
-    let text = drawn(&picture, &mut Screen::default(), (80, 24));
+    let snapshot = history.snapshot(now + Duration::from_secs(3));
+    let text = drawn(&snapshot, &mut Screen::default(), (80, 24));
     assert!(text.contains("no answer from http://127.0.0.1:9464 for 3 s, trying again"), "{text}");
     assert!(text.contains("acme"), "what was known stays: {text}");
 }
@@ -107,16 +107,16 @@ fn names_from_outside_break_no_line() {
             .running(hostile, Some(&wide), 5)
             .running(&wide, Some(hostile), 5)
     };
-    let picture = picture_of(&[look(), look()]);
+    let snapshot = snapshot_of(&[look(), look()]);
     for size in [(80, 24), (120, 40), (40, 10)] {
-        let terminal = drawn_as(&picture, &mut Screen::default(), size, true);
+        let terminal = drawn_as(&snapshot, &mut Screen::default(), size, true);
         for cell in terminal.backend().buffer().content() {
             assert!(!cell.symbol().contains(|c: char| !taximeter_net::visible::is_visible(c)));
         }
     }
-    insta::assert_snapshot!("hostile_80x24", drawn(&picture, &mut Screen::default(), (80, 24)));
+    insta::assert_snapshot!("hostile_80x24", drawn(&snapshot, &mut Screen::default(), (80, 24)));
     let mut plain = Vec::new();
-    super::super::plain::write(&picture, URL, &mut plain).unwrap();
+    super::super::plain::write(&snapshot, URL, &mut plain).unwrap();
     let plain = String::from_utf8(plain).unwrap();
     let odd = |c: char| c != '\n' && !taximeter_net::visible::is_visible(c);
     assert!(!plain.contains(odd), "{plain:?}");
@@ -129,12 +129,12 @@ fn ten_thousand_tenants_can_be_scrolled_through() {
             gateway.ended(&format!("tenant-{tenant:04}"), "m", requests, "0.25")
         })
     };
-    let picture = picture_of(&[look(1), look(2)]);
+    let snapshot = snapshot_of(&[look(1), look(2)]);
     let mut screen = Screen { show: Show::Tenants, ..Screen::default() };
-    let first = drawn(&picture, &mut screen, (80, 24));
+    let first = drawn(&snapshot, &mut screen, (80, 24));
     assert!(first.contains("tenant-0000") && first.contains("tenants 10,000 "), "{first}");
     screen.on_key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE));
-    let last = drawn(&picture, &mut screen, (80, 24));
+    let last = drawn(&snapshot, &mut screen, (80, 24));
     assert!(
         last.contains("tenant-9999")
             && last.contains("9,984 rows above")
@@ -142,35 +142,35 @@ fn ten_thousand_tenants_can_be_scrolled_through() {
         "{last}"
     );
     screen.on_key(KeyEvent::new(KeyCode::Up, KeyModifiers::NONE));
-    assert!(!drawn(&picture, &mut screen, (80, 24)).contains("tenant-9999"));
+    assert!(!drawn(&snapshot, &mut screen, (80, 24)).contains("tenant-9999"));
 }
 
 #[test]
 fn a_window_of_any_size_is_drawn_into() {
-    let picture = busy();
+    let snapshot = busy();
     for help in [false, true] {
         for show in Show::ALL {
             for (columns, rows) in
                 [(1, 1), (2, 30), (39, 24), (40, 10), (41, 11), (60, 17), (79, 23), (300, 100)]
             {
                 let mut screen = Screen { show, help, ..Screen::default() };
-                let text = drawn(&picture, &mut screen, (columns, rows));
+                let text = drawn(&snapshot, &mut screen, (columns, rows));
                 assert_eq!(text.lines().count(), usize::from(rows));
                 assert!(text.lines().all(|line| width(line) <= usize::from(columns) + 2), "{text}");
             }
         }
     }
-    let small = drawn(&picture, &mut Screen::default(), (30, 8));
+    let small = drawn(&snapshot, &mut Screen::default(), (30, 8));
     assert!(small.contains("too small"), "{small}");
-    let narrow = drawn(&picture, &mut Screen::default(), (60, 17));
+    let narrow = drawn(&snapshot, &mut Screen::default(), (60, 17));
     assert!(narrow.contains("80x24 shows more") && narrow.contains("acme"), "{narrow}");
 }
 
 #[test]
 fn without_colours_no_cell_has_any() {
-    let picture = busy();
+    let snapshot = busy();
     let coloured = |colours| {
-        let terminal = drawn_as(&picture, &mut Screen::default(), (80, 24), colours);
+        let terminal = drawn_as(&snapshot, &mut Screen::default(), (80, 24), colours);
         let cells = terminal.backend().buffer().content().to_vec();
         cells.iter().any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset)
     };
@@ -179,10 +179,10 @@ fn without_colours_no_cell_has_any() {
 
 #[test]
 fn what_sorts_decides_what_comes_first() {
-    let picture = busy();
+    let snapshot = busy();
     let first = |order| {
         let mut screen = Screen { show: Show::Tenants, order, ..Screen::default() };
-        let text = drawn(&picture, &mut screen, (80, 24));
+        let text = drawn(&snapshot, &mut screen, (80, 24));
         let row = text.lines().skip_while(|line| !line.contains("tenants 3")).nth(1).unwrap();
         row.trim_matches(['"', ' ']).split(' ').next().unwrap().to_owned()
     };

@@ -32,15 +32,15 @@ pub(crate) fn bar(whole: f64, pieces: &[Piece<'_>]) -> Markup {
 
 /// Start and width of a piece, always within the bar. Only an empty piece has no width.
 fn span(whole: f64, piece: &Piece<'_>) -> (String, String) {
-    let place = |value: f64| {
-        let place = value / whole * WIDTH;
-        if place.is_finite() { place.clamp(0.0, WIDTH) } else { 0.0 }
+    let x = |value: f64| {
+        let x = value / whole * WIDTH;
+        if x.is_finite() { x.clamp(0.0, WIDTH) } else { 0.0 }
     };
     if piece.to <= piece.from || whole <= 0.0 {
-        return (format!("{:.0}", place(piece.from)), "0".to_owned());
+        return (format!("{:.0}", x(piece.from)), "0".to_owned());
     }
-    let from = place(piece.from).min(WIDTH - WIDTH_MIN);
-    let width = (place(piece.to) - from).max(WIDTH_MIN);
+    let from = x(piece.from).min(WIDTH - WIDTH_MIN);
+    let width = (x(piece.to) - from).max(WIDTH_MIN);
     (format!("{from:.0}"), format!("{width:.0}"))
 }
 

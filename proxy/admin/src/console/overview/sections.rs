@@ -225,8 +225,8 @@ fn stacks(
     let columns = spend.columns.iter().enumerate().map(|(index, bill)| {
         let mut values = vec![None; parts.len()];
         for line in &bill.rows {
-            let place = shown.iter().position(|shown| *shown == key(line)).unwrap_or(shown.len());
-            if let (Some(sum), Some(more)) = (values.get_mut(place), value(&line.sums)) {
+            let part = shown.iter().position(|shown| *shown == key(line)).unwrap_or(shown.len());
+            if let (Some(sum), Some(more)) = (values.get_mut(part), value(&line.sums)) {
                 *sum = Some(sum.unwrap_or_default() + more);
             }
         }

@@ -159,6 +159,7 @@ const fn meaning(flag: Flag) -> &'static str {
         Flag::TotalMismatch => "the reported total is smaller than its parts",
         Flag::Changed => "the engine reported a smaller number later",
         Flag::Invalid => "the engine reported an invalid number",
+        Flag::Zero => "the engine reported 0 for text that it had",
         Flag::Missing => "the engine did not report it",
         Flag::TokenIds => "counted by token ids",
         Flag::Differs => "Taximeter’s count differs by more than 10 %",

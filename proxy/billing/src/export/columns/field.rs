@@ -1,4 +1,4 @@
-//! What a field of a flat row holds, and how Parquet writes that down.
+//! The fields of a flat row and their Parquet types.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::schema::types::Type;
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::export) enum FieldKind {
     Text,
@@ -30,14 +30,14 @@ pub(in crate::export) struct Field {
     pub(in crate::export) name: &'static str,
     pub(in crate::export) kind: FieldKind,
     pub(in crate::export) nullable: bool,
-    /// Values hardly ever repeat, so that a dictionary would be in vain.
+    /// Whether values hardly ever repeat. Then a dictionary is useless.
     pub(in crate::export) distinct: bool,
 }
 
 impl Field {
-    /// Whether readers leave groups out by the least and the greatest of its values. Rows come in the
-    /// order of time, and any group has texts from all over the alphabet.
-    pub(super) const fn is_looked_up(&self) -> bool {
+    /// Whether readers skip row groups by the smallest and largest value. Rows are in the order of
+    /// time, so this works for times and numbers. Texts of the whole alphabet are in every group.
+    pub(super) const fn has_statistics(&self) -> bool {
         match self.kind {
             FieldKind::Time | FieldKind::Int64 | FieldKind::Int32 | FieldKind::Bool => true,
             FieldKind::Text | FieldKind::Json | FieldKind::Double | FieldKind::Decimal { .. } => {
@@ -79,8 +79,8 @@ impl Field {
     }
 }
 
-/// Bytes of a decimal with so many digits.
+/// Bytes of a decimal with this number of digits.
 pub(super) const fn decimal_width(precision: u32) -> i32 {
-    // 12 bytes hold 28 digits, 16 hold 38.
+    // 12 bytes hold 28 digits, 16 bytes hold 38.
     if precision <= 28 { 12 } else { 16 }
 }

@@ -12,7 +12,7 @@ fn written(
     fields: &[Field],
     at_once: usize,
     numbers: std::ops::Range<usize>,
-    mut fill: impl FnMut(usize, &mut Row<'_>),
+    mut fill: impl FnMut(usize, &mut RowWriter<'_>),
 ) -> Bytes {
     let fields = fields.iter().copied();
     let mut rows = Rows::new(fields.clone());

@@ -1,4 +1,4 @@
-//! One charge: what an hour used of one meter at one price, or what is taken off.
+//! One charge: the usage of one meter at one price in an hour, or a credit.
 
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
@@ -10,66 +10,68 @@ use crate::hours::{Hour, HourKey, LineKey, hour_of};
 use crate::period::Period;
 use crate::zone::Zone;
 
-/// Tokens are priced by the million, as price lists have them.
+/// Token prices are per million, as on price lists.
 const TOKENS_PER_PRICE: u64 = 1_000_000;
 
-/// One charge, all of it exact.
+/// One charge. All numbers are exact.
 #[derive(Debug, Clone)]
 pub struct Charge<'a> {
-    /// Who pays.
+    /// The tenant that pays.
     pub(super) tenant: &'a str,
-    /// What it is for.
-    pub(super) of: Of<'a>,
+    /// The kind of charge.
+    pub(super) kind: ChargeKind<'a>,
     /// ISO 4217.
     pub currency: &'a str,
-    /// What is owed; less than zero where something is taken off.
+    /// The billed cost. A credit is below zero.
     pub cost: Decimal,
-    /// The same at list price. A credit has none: FOCUS wants what is owed.
+    /// The cost at list price. A credit has no list price. Its list cost is its cost, as FOCUS
+    /// requires.
     pub list_cost: Decimal,
-    /// ISO 4217; of the price list.
+    /// Currency of the price list, ISO 4217.
     pub(super) pricing_currency: &'a str,
-    /// What is owed, in that.
+    /// The billed cost in that currency.
     pub(super) pricing_cost: Decimal,
-    /// When, in whole hours; start included, end not.
+    /// Start and end of the charge in whole hours. The end is not included.
     pub(super) time: (Timestamp, Timestamp),
-    /// The month that it is billed with, UTC.
+    /// Start and end of the billing month, UTC.
     pub(super) billing_period: (Timestamp, Timestamp),
 }
 
-/// What a charge is for.
+/// The kind of charge.
 #[derive(Debug, Clone)]
-pub(super) enum Of<'a> {
-    Usage(Usage<'a>),
+pub(super) enum ChargeKind<'a> {
+    Usage(UsageCharge<'a>),
     Credit(&'a Credit),
 }
 
-/// What was used of one meter at one price.
+/// The usage of one meter at one price.
 #[derive(Debug, Clone)]
-pub(super) struct Usage<'a> {
-    /// Whose, and of which hour.
+pub(super) struct UsageCharge<'a> {
+    /// The requests and the hour.
     pub(super) key: &'a HourKey,
     /// The meter and its price.
     pub(super) line: &'a LineKey,
-    /// As measured: tokens, seconds and so on; less than zero where a correction takes back.
+    /// The quantity as measured: tokens, seconds and so on. Below zero if a correction takes it
+    /// back.
     pub(super) consumed: Decimal,
-    /// The same in the unit of the prices.
+    /// The quantity in the unit of the price.
     pub(super) priced: Decimal,
-    /// Price of one of that unit, as owed.
+    /// Contracted price of one such unit.
     pub(super) unit_price: Decimal,
-    /// The same at list price.
+    /// List price of one such unit.
     pub(super) list_unit_price: Decimal,
-    /// The price as owed, in the currency of the price list.
+    /// Contracted price in the currency of the price list.
     pub(super) pricing_unit_price: Decimal,
-    /// The same at list price.
+    /// List price in the currency of the price list.
     pub(super) pricing_list_unit_price: Decimal,
 }
 
 /// The charges of one hour, in the order of its lines.
 ///
-/// None where the cost is unknown, and none where corrections take back and charge the same.
+/// There are none if the cost is unknown, or if corrections take back and charge the same quantity.
 ///
 /// # Errors
-/// [`ExportError::TooLarge`] for an amount with more digits than a decimal keeps.
+/// [`ExportError::TooLarge`] for an amount with more digits than a decimal holds.
 pub fn charges<'a>(
     key: &'a HourKey,
     hour: &'a Hour,
@@ -99,8 +101,8 @@ impl<'a> Charge<'a> {
         let cost = |price| product(priced, price).ok_or(too_large("the cost of an hour"));
         let consumed = consumed.normalize();
         let pricing = Pricing::of(line, &key.tenant, currency);
-        let pricing_unit_price = pricing.told(unit_price);
-        let usage = Usage {
+        let pricing_unit_price = pricing.in_list_currency(unit_price);
+        let usage = UsageCharge {
             key,
             line,
             consumed,
@@ -108,9 +110,9 @@ impl<'a> Charge<'a> {
             unit_price,
             list_unit_price,
             pricing_unit_price,
-            pricing_list_unit_price: pricing.told(list_unit_price),
+            pricing_list_unit_price: pricing.in_list_currency(list_unit_price),
         };
-        // Of an hour that the period cuts, the key has the first instant inside.
+        // If the period cuts the hour, the key has the first instant inside the period.
         let hour = hour_of(key.hour);
         Ok(Self {
             tenant: &key.tenant,
@@ -121,11 +123,11 @@ impl<'a> Charge<'a> {
             pricing_cost: cost(pricing_unit_price)?,
             time: (hour, hour_after(hour)),
             billing_period: month_of(hour),
-            of: Of::Usage(usage),
+            kind: ChargeKind::Usage(usage),
         })
     }
 
-    /// What an allowance takes off what is owed for `period`.
+    /// The charge of a credit in `period`.
     #[must_use]
     pub fn of_credit(credit: &'a Credit, period: Period) -> Self {
         let (start, end) = month_of(Zone::UTC.start_of(credit.month).unwrap_or(period.from()));
@@ -133,7 +135,7 @@ impl<'a> Charge<'a> {
         let last = if last < period.to() { hour_after(last) } else { last };
         Self {
             tenant: &credit.tenant,
-            of: Of::Credit(credit),
+            kind: ChargeKind::Credit(credit),
             currency: &credit.currency,
             cost: -credit.amount,
             list_cost: -credit.amount,
@@ -144,21 +146,21 @@ impl<'a> Charge<'a> {
         }
     }
 
-    /// What was used, and at which price; a credit is for nothing that was.
-    pub(super) const fn usage(&self) -> Option<&Usage<'a>> {
-        match &self.of {
-            Of::Usage(usage) => Some(usage),
-            Of::Credit(_) => None,
+    /// The usage of the charge. `None` for a credit.
+    pub(super) const fn usage(&self) -> Option<&UsageCharge<'a>> {
+        match &self.kind {
+            ChargeKind::Usage(usage) => Some(usage),
+            ChargeKind::Credit(_) => None,
         }
     }
 }
 
-/// The hour behind `hour`; the calendar ends in the year 9999.
+/// The end of `hour`. The calendar ends in the year 9999.
 fn hour_after(hour: Timestamp) -> Timestamp {
     hour.saturating_add(SignedDuration::from_hours(1)).unwrap_or(hour)
 }
 
-/// `a` × `b`, exactly; `None` where a decimal would round.
+/// `a` × `b`, exactly. `None` if a decimal would round.
 fn product(a: Decimal, b: Decimal) -> Option<Decimal> {
     let (a, b) = (a.normalize(), b.normalize());
     let (mut digits, mut places) = (a.mantissa().checked_mul(b.mantissa())?, a.scale() + b.scale());
@@ -168,7 +170,7 @@ fn product(a: Decimal, b: Decimal) -> Option<Decimal> {
     Decimal::try_from_i128_with_scale(digits, places).ok()
 }
 
-/// First instant of the month in UTC that `at` lies in, and of the next.
+/// First instant of the UTC month of `at`, and of the next month.
 fn month_of(at: Timestamp) -> (Timestamp, Timestamp) {
     // The calendar ends in the year 9999.
     Period::month_of(at, &Zone::UTC).map_or((at, at), |month| (month.from(), month.to()))

@@ -1,15 +1,15 @@
-//! The currency that a price list is in, where the bill is in another.
+//! The currency of the price list, if the bill is in another currency.
 
 use rust_decimal::Decimal;
 use taximeter_pricing::Currency;
 
 use crate::hours::LineKey;
 
-/// Places of a price that is told back in the currency of its list. More has none that does come out
-/// even; the list price beside that of a contract in a third currency does not.
+/// Decimal places of a price that is converted back to the currency of its price list. No exact
+/// result needs more. A list price from a third currency has no exact result.
 const PLACES: u32 = 12;
 
-/// The currency of a price list, and what one of it was worth in that of the bill.
+/// The currency of a price list, and its exchange rate to the currency of the bill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pricing<'a> {
     pub(super) currency: &'a str,
@@ -17,16 +17,17 @@ pub(super) struct Pricing<'a> {
 }
 
 impl<'a> Pricing<'a> {
-    /// That of a line, which its price's id tells (`…;USD*0.92`, before what `tenant` agreed on), and
-    /// otherwise that of the bill. A further pass has a price of its own, whose list nobody noted.
+    /// The pricing currency of a line. The id of its price names it (`…;USD*0.92`, before the
+    /// contract of `tenant`). Without it, the pricing currency is the currency of the bill. So it
+    /// is for a further model run: its price is of another model, and no list of it is known.
     pub(super) fn of(line: &'a LineKey, tenant: &str, billed: &'a str) -> Self {
         let told = exchange(&line.price_id, tenant);
         let told = told.filter(|told| told.currency != billed && line.model.is_none());
         told.unwrap_or(Self { currency: billed, rate: Decimal::ONE })
     }
 
-    /// `price` in the currency of the list.
-    pub(super) fn told(&self, price: Decimal) -> Decimal {
+    /// `price` in the currency of the price list.
+    pub(super) fn in_list_currency(&self, price: Decimal) -> Decimal {
         if self.rate == Decimal::ONE {
             return price;
         }
@@ -34,7 +35,7 @@ impl<'a> Pricing<'a> {
     }
 }
 
-/// The mark of an exchange rate at the end of a price's id, or before that of a contract.
+/// The exchange rate at the end of a price id, or before its contract.
 fn exchange<'a>(price_id: &'a str, tenant: &str) -> Option<Pricing<'a>> {
     let factor = |id: &'a str| {
         let (name, factor) = id.rsplit_once('*')?;
@@ -67,7 +68,7 @@ mod tests {
         ] {
             assert_eq!(told(id), None, "{id}");
         }
-        // A tenant may be called like a currency.
+        // A tenant may have the name of a currency.
         assert_eq!(exchange("own#m;EUR*0.9", "EUR"), None);
         assert_eq!(exchange("own#m;USD*0.92;EUR*0.9", "EUR").unwrap().currency, "USD");
     }
@@ -78,8 +79,8 @@ mod tests {
         let pricing = Pricing { currency: "USD", rate: decimal("0.92") };
         for list in ["2.5", "0.123456789", "0", "15"] {
             let billed = decimal(list) * decimal("0.92");
-            assert_eq!(pricing.told(billed), decimal(list));
+            assert_eq!(pricing.in_list_currency(billed), decimal(list));
         }
-        assert_eq!(pricing.told(Decimal::ONE).to_string(), "1.086956521739");
+        assert_eq!(pricing.in_list_currency(Decimal::ONE).to_string(), "1.086956521739");
     }
 }

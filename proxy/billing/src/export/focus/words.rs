@@ -1,4 +1,4 @@
-//! Meters and units, as FOCUS writes them.
+//! Names of meters and units in FOCUS.
 
 /// `SkuMeter`: what is counted, in words.
 pub(super) fn meter(meter: &str, unit: &str) -> String {
@@ -13,13 +13,13 @@ pub(super) fn meter(meter: &str, unit: &str) -> String {
     }
 }
 
-/// A unit in FOCUS's format: capitalised words in the plural.
+/// A unit in the format of FOCUS: capitalised words in the plural.
 pub(super) fn unit(unit: &str) -> String {
     if unit == "gpu_hours" { "GPU-Hours".to_owned() } else { title(unit) }
 }
 
-/// `audio_seconds` → `Audio Seconds`. What is neither letter nor digit parts words, so that any
-/// name makes words that the format allows.
+/// `audio_seconds` → `Audio Seconds`. Every character but letters and digits separates words, so
+/// the result always has the format of FOCUS.
 fn title(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for word in name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {

@@ -1,4 +1,4 @@
-//! Rows as CSV and as Parquet.
+//! Writes FOCUS rows as CSV and as Parquet.
 
 use std::io::Write;
 
@@ -6,70 +6,71 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 
 use super::charge::Charge;
-use super::columns::{COLUMNS, Cell, FocusVersion, Kind};
+use super::columns::{COLUMNS, Cell, ColumnType, FocusVersion};
 use crate::export::columns::{Field, FieldKind, ParquetWriter, ROWS_MAX, Rows};
 use crate::export::error::ExportError;
 
-/// Places of money in Parquet.
+/// Digits of money in Parquet.
 const COST: FieldKind = FieldKind::Decimal { precision: 38, scale: 18 };
-/// Places of money per unit.
+/// Digits of money per unit.
 const PRICE: FieldKind = FieldKind::Decimal { precision: 28, scale: 12 };
-/// Places of what is counted.
+/// Digits of quantities.
 const QUANTITY: FieldKind = FieldKind::Decimal { precision: 28, scale: 9 };
 
 /// Writes a FOCUS dataset.
 pub struct FocusWriter<W: Write + Send> {
     issuer: String,
-    form: Form<W>,
+    output: FocusOutput<W>,
 }
 
-enum Form<W: Write + Send> {
+enum FocusOutput<W: Write + Send> {
     Csv(W),
     Parquet(Box<ParquetWriter<W>>, Rows),
 }
 
 impl<W: Write + Send> FocusWriter<W> {
-    /// CSV (RFC 4180, values as they are, decimals exact) with the names of `version`. `issuer` is
-    /// who sends the invoices.
+    /// CSV (RFC 4180) with the column names of `version`. Decimals are exact. `issuer` sends the
+    /// invoices.
     ///
     /// # Errors
-    /// `out`'s.
+    /// The output cannot be written.
     pub fn csv(mut out: W, version: FocusVersion, issuer: &str) -> Result<Self, ExportError> {
         let names: Vec<_> = COLUMNS.iter().map(|column| column.name(version)).collect();
         out.write_all(names.join(",").as_bytes())?;
         out.write_all(b"\r\n")?;
-        Ok(Self { issuer: issuer.to_owned(), form: Form::Csv(out) })
+        Ok(Self { issuer: issuer.to_owned(), output: FocusOutput::Csv(out) })
     }
 
-    /// Parquet, with the same columns.
+    /// Parquet with the same columns.
     ///
     /// # Errors
-    /// `out`'s.
+    /// The output cannot be written.
     pub fn parquet(out: W, version: FocusVersion, issuer: &str) -> Result<Self, ExportError> {
         let fields = COLUMNS.iter().map(|column| {
             let kind = match column.kind {
-                Kind::Text => FieldKind::Text,
-                Kind::Time => FieldKind::Time,
-                Kind::Cost => COST,
-                Kind::Price => PRICE,
-                Kind::Quantity => QUANTITY,
+                ColumnType::Text => FieldKind::Text,
+                ColumnType::Time => FieldKind::Time,
+                ColumnType::Cost => COST,
+                ColumnType::Price => PRICE,
+                ColumnType::Quantity => QUANTITY,
             };
             Field { name: column.name(version), kind, nullable: column.nullable, distinct: false }
         });
         let rows = Rows::new(fields.clone());
         let writer = ParquetWriter::new(out, "focus", fields)?;
-        Ok(Self { issuer: issuer.to_owned(), form: Form::Parquet(Box::new(writer), rows) })
+        Ok(Self { issuer: issuer.to_owned(), output: FocusOutput::Parquet(Box::new(writer), rows) })
     }
 
     /// Writes one row.
     ///
     /// # Errors
-    /// `out`'s; [`ExportError::TooLarge`] for a number that Parquet's decimals cannot hold.
+    /// The output cannot be written. [`ExportError::TooLarge`] for a number that Parquet's decimals
+    /// cannot hold.
     pub fn add(&mut self, charge: &Charge<'_>) -> Result<(), ExportError> {
         let cells = COLUMNS.iter().map(|column| column.cell(charge, &self.issuer));
-        match &mut self.form {
-            Form::Csv(out) => write_csv(out, cells),
-            Form::Parquet(writer, rows) => {
+        match &mut self.output {
+            FocusOutput::Csv(out) => write_csv(out, cells),
+            FocusOutput::Parquet(writer, rows) => {
                 let mut row = rows.row();
                 for cell in cells {
                     match cell {
@@ -84,17 +85,17 @@ impl<W: Write + Send> FocusWriter<W> {
         }
     }
 
-    /// Writes what is left; what was written to comes back.
+    /// Writes the rest and returns the output.
     ///
     /// # Errors
-    /// `out`'s.
+    /// The output cannot be written.
     pub fn finish(self) -> Result<W, ExportError> {
-        match self.form {
-            Form::Csv(mut out) => {
+        match self.output {
+            FocusOutput::Csv(mut out) => {
                 out.flush()?;
                 Ok(out)
             }
-            Form::Parquet(mut writer, mut rows) => {
+            FocusOutput::Parquet(mut writer, mut rows) => {
                 writer.add(&mut rows)?;
                 writer.finish()
             }
@@ -129,7 +130,7 @@ fn write_text(out: &mut impl Write, text: &str) -> Result<(), ExportError> {
     Ok(())
 }
 
-/// Without idle zeros, and without the sign of a zero.
+/// Without zeros at the end, and without the sign of a zero.
 fn plain(number: Decimal) -> Decimal {
     if number.is_zero() { Decimal::ZERO } else { number.normalize() }
 }

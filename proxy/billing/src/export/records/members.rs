@@ -1,4 +1,4 @@
-//! Which member of a record goes into which column.
+//! The members of a record and their columns.
 
 use crate::export::columns::{Field, FieldKind};
 
@@ -8,15 +8,15 @@ const COST: FieldKind = FieldKind::Decimal { precision: 38, scale: 18 };
 /// A member of a record, and its column.
 #[derive(Clone, Copy)]
 pub(super) struct Member {
-    pub(super) within: Within,
+    pub(super) parent: ParentObject,
     pub(super) name: &'static str,
-    pub(super) reading: Reading,
+    pub(super) source: ValueSource,
     pub(super) field: Field,
 }
 
-/// Which object of a record a member is in.
+/// The object of a record that contains a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Within {
+pub(super) enum ParentObject {
     Record,
     Usage,
     Counted,
@@ -24,14 +24,14 @@ pub(super) enum Within {
     Cost,
 }
 
-/// What a column is made of.
+/// Where the value of a column comes from.
 #[derive(Clone, Copy)]
-pub(super) enum Reading {
-    /// The member's value.
+pub(super) enum ValueSource {
+    /// The value of the member.
     Value,
-    /// The number of the entry.
+    /// The sequence number of the entry.
     Entry,
-    /// One of the member's values: microseconds, in the order of the stages.
+    /// One value of the member: microseconds, in the order of the stages.
     Stage,
 }
 
@@ -49,37 +49,37 @@ const fn distinct(field: Field) -> Field {
 }
 
 const fn record(field: Field) -> Member {
-    Member { within: Within::Record, name: field.name, reading: Reading::Value, field }
+    Member { parent: ParentObject::Record, name: field.name, source: ValueSource::Value, field }
 }
 
 const fn usage(field: Field) -> Member {
-    Member { within: Within::Usage, ..record(field) }
+    Member { parent: ParentObject::Usage, ..record(field) }
 }
 
 const fn counted(field: Field) -> Member {
-    Member { within: Within::Counted, ..record(field) }
+    Member { parent: ParentObject::Counted, ..record(field) }
 }
 
 const fn timing(field: Field) -> Member {
-    Member { within: Within::Timing, ..record(field) }
+    Member { parent: ParentObject::Timing, ..record(field) }
 }
 
-/// How long a stage took, in seconds.
+/// The time of a stage in seconds.
 const fn stage(field: Field) -> Member {
-    Member { name: "stages", reading: Reading::Stage, ..timing(field) }
+    Member { name: "stages", source: ValueSource::Stage, ..timing(field) }
 }
 
 const fn cost(field: Field) -> Member {
-    Member { within: Within::Cost, ..record(field) }
+    Member { parent: ParentObject::Cost, ..record(field) }
 }
 
-/// Columns are named as in the record, with `_` in place of nesting where a name alone would not tell.
-/// Those of one member stand side by side.
+/// The columns have the names of the members. If a name alone is not clear, it has the name of the
+/// outer object and `_` before it. The columns of one member are next to each other.
 pub(super) const MEMBERS: [Member; 63] = [
     record(distinct(field("id", FieldKind::Text))),
     record(distinct(field("request_id", FieldKind::Text))),
     record(field("attempt", FieldKind::Int32)),
-    Member { reading: Reading::Entry, ..record(distinct(field("seq", FieldKind::Int64))) },
+    Member { source: ValueSource::Entry, ..record(distinct(field("seq", FieldKind::Int64))) },
     record(field("gateway", FieldKind::Text)),
     record(distinct(field("started_at", FieldKind::Time))),
     record(distinct(field("ended_at", FieldKind::Time))),
@@ -147,8 +147,8 @@ pub(super) const MEMBERS: [Member; 63] = [
     record(maybe("resource", FieldKind::Json)),
 ];
 
-impl Within {
-    /// What the member `name` of it is, where that has columns of its own.
+impl ParentObject {
+    /// The object in the member `name`, if its own members have columns.
     pub(super) fn inner(self, name: &[u8]) -> Option<Self> {
         match (self, name) {
             (Self::Record, b"usage") => Some(Self::Usage),
@@ -160,15 +160,15 @@ impl Within {
     }
 }
 
-/// Which column a member has; looked for from `next` on, and then before it.
-pub(super) fn find_column(within: Within, name: &[u8], next: usize) -> Option<usize> {
-    let is_it = |member: &Member| member.within == within && member.name.as_bytes() == name;
+/// The column of a member. The search begins at `next`, and continues before it.
+pub(super) fn find_column(parent: ParentObject, name: &[u8], next: usize) -> Option<usize> {
+    let is_it = |member: &Member| member.parent == parent && member.name.as_bytes() == name;
     let (before, behind) = MEMBERS.split_at_checked(next)?;
     let found = behind.iter().position(is_it).map(|at| next + at);
     found.or_else(|| before.iter().position(is_it))
 }
 
-/// Which column is called `name`; one behind the last where none is.
+/// The column called `name`. If there is none, the number of columns.
 pub(super) const fn column(members: &[Member], name: &[u8]) -> usize {
     match members {
         [member, others @ ..] if !is_same(member.field.name.as_bytes(), name) => {

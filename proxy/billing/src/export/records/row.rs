@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_ledger::Record;
 
-use super::cells::Cells;
-use super::members::{MEMBERS, Member, Reading, column};
+use super::entry_values::EntryValues;
+use super::members::{MEMBERS, Member, ValueSource, column};
 use super::values::{count, number, parsed, time};
-use crate::export::columns::{FieldKind, Row, Rows};
+use crate::export::columns::{FieldKind, RowWriter, Rows};
 use crate::export::error::ExportError;
-use crate::export::manifest::Tally;
+use crate::export::manifest::ExportTotals;
 
 const GATEWAY: usize = column(&MEMBERS, b"gateway");
 const STARTED_AT: usize = column(&MEMBERS, b"started_at");
@@ -20,24 +20,24 @@ const CURRENCY: usize = column(&MEMBERS, b"currency");
 const AMOUNT: usize = column(&MEMBERS, b"cost");
 const LIST_AMOUNT: usize = column(&MEMBERS, b"list_cost");
 
-/// One request, as its entry has it: what goes into each column, borrowed.
+/// One request: the values of its columns, borrowed from its entry.
 pub struct RecordRow<'a> {
     seq: u64,
-    cells: Cells<'a>,
+    values: EntryValues<'a>,
 }
 
-/// What it costs, read once.
+/// The cost of the request, parsed once.
 struct Amounts {
     billed: Option<Decimal>,
     list: Option<Decimal>,
 }
 
 impl<'a> RecordRow<'a> {
-    /// Takes entry `seq` apart. One that is laid out otherwise than entries are is laid out in `anew`
-    /// first.
+    /// Reads entry `seq`. If the entry is not laid out as journals write it, it is written again to
+    /// `anew` first.
     ///
     /// # Errors
-    /// [`ExportError::Unreadable`]: it is no record.
+    /// [`ExportError::Unreadable`] if it is not a record.
     pub fn read(seq: u64, entry: &'a str, anew: &'a mut Vec<u8>) -> Result<Self, ExportError> {
         if let Some(row) = Self::read_compact(seq, entry.as_bytes()) {
             return Ok(row);
@@ -51,10 +51,10 @@ impl<'a> RecordRow<'a> {
     }
 
     fn read_compact(seq: u64, entry: &'a [u8]) -> Option<Self> {
-        Cells::read(entry).map(|cells| Self { seq, cells })
+        EntryValues::read(entry).map(|values| Self { seq, values })
     }
 
-    /// Who pays.
+    /// The tenant that pays.
     ///
     /// # Errors
     /// [`ExportError::Unreadable`].
@@ -62,7 +62,7 @@ impl<'a> RecordRow<'a> {
         self.required(TENANT, |value| self.text(value))
     }
 
-    /// Admission.
+    /// Time of admission.
     ///
     /// # Errors
     /// [`ExportError::Unreadable`].
@@ -70,7 +70,7 @@ impl<'a> RecordRow<'a> {
         self.required(STARTED_AT, time)
     }
 
-    /// A text, without its quotes.
+    /// A string without its quotes.
     fn text<'b>(&self, value: &'b [u8]) -> Option<Cow<'b, str>> {
         match self.plain(value)? {
             Cow::Borrowed(text) => str::from_utf8(text).ok().map(Cow::Borrowed),
@@ -78,7 +78,7 @@ impl<'a> RecordRow<'a> {
         }
     }
 
-    /// The same as bytes: all of the entry is text, and so is what stands between quotes.
+    /// The same as bytes. The whole entry is UTF-8, so a string in it is too.
     fn plain<'b>(&self, value: &'b [u8]) -> Option<Cow<'b, [u8]>> {
         let inside = value.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         if !inside.contains(&b'\\') {
@@ -88,7 +88,7 @@ impl<'a> RecordRow<'a> {
         Some(Cow::Owned(text.into_bytes()))
     }
 
-    /// What a column that every request has holds.
+    /// The value of a column that every request has.
     fn required<T>(
         &self,
         column: usize,
@@ -102,8 +102,12 @@ impl<'a> RecordRow<'a> {
         ExportError::Unreadable { seq: self.seq, what: format!("its `{name}` is missing or wrong") }
     }
 
-    /// Adds it to a tally, and as a row.
-    pub(super) fn add_to(&self, tally: &mut Tally, rows: &mut Rows) -> Result<(), ExportError> {
+    /// Adds the request to the totals, and as a row.
+    pub(super) fn add_to(
+        &self,
+        totals: &mut ExportTotals,
+        rows: &mut Rows,
+    ) -> Result<(), ExportError> {
         let amounts = self.amounts()?;
         let gateway = self.required(GATEWAY, |value| self.text(value))?;
         let cost = match self.value(CURRENCY) {
@@ -115,7 +119,7 @@ impl<'a> RecordRow<'a> {
             None => None,
         };
         let cost = cost.as_ref().map(|(currency, billed, list)| (&**currency, *billed, *list));
-        tally.add_one(&gateway, self.seq, cost, 1)?;
+        totals.add_entry(&gateway, self.seq, cost, 1)?;
         let mut row = rows.row();
         for (column, member) in MEMBERS.iter().enumerate() {
             self.fill(&mut row, column, member, self.value(column), &amounts)?;
@@ -129,26 +133,26 @@ impl<'a> RecordRow<'a> {
             value.map(|value| parsed(value).ok_or_else(|| self.unreadable(column))).transpose()
         };
         let billed = read(AMOUNT)?;
-        // Mostly nobody has terms of their own.
+        // Most tenants pay list prices.
         let is_list = self.value(AMOUNT) == self.value(LIST_AMOUNT);
         Ok(Amounts { billed, list: if is_list { billed } else { read(LIST_AMOUNT)? } })
     }
 
     fn value(&self, column: usize) -> Option<&'a [u8]> {
-        self.cells.get(column)
+        self.values.get(column)
     }
 
     fn fill(
         &self,
-        row: &mut Row<'_>,
+        row: &mut RowWriter<'_>,
         column: usize,
         member: &Member,
         value: Option<&[u8]>,
         amounts: &Amounts,
     ) -> Result<(), ExportError> {
         let unreadable = || self.unreadable(column);
-        let value = match (member.reading, value) {
-            (Reading::Entry, _) => {
+        let value = match (member.source, value) {
+            (ValueSource::Entry, _) => {
                 let too_large = |_| ExportError::TooLarge { what: "the number of an entry" };
                 row.int64(i64::try_from(self.seq).map_err(too_large)?);
                 return Ok(());
@@ -158,13 +162,13 @@ impl<'a> RecordRow<'a> {
                 return Ok(());
             }
             (_, None) => return Err(unreadable()),
-            (Reading::Stage, Some(micros)) => {
+            (ValueSource::Stage, Some(micros)) => {
                 let micros = count(micros).ok_or_else(unreadable)??;
-                // The number that is nearest to its six places.
+                // The float that is nearest to the decimal with six places.
                 row.double(micros as f64 / 1e6);
                 return Ok(());
             }
-            (Reading::Value, Some(value)) => value,
+            (ValueSource::Value, Some(value)) => value,
         };
         match member.field.kind {
             FieldKind::Text => row.text(&self.plain(value).ok_or_else(unreadable)?),

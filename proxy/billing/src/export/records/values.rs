@@ -1,4 +1,4 @@
-//! Values of an entry's members, read.
+//! Parses the values of members.
 
 use std::str::FromStr;
 
@@ -8,14 +8,14 @@ use jiff::tz::Offset;
 
 use crate::export::error::ExportError;
 
-/// What is written in plain signs, with or without quotes.
+/// A value of plain characters, with or without quotes.
 pub(super) fn parsed<T: FromStr>(value: &[u8]) -> Option<T> {
     let inside = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
     str::from_utf8(inside.unwrap_or(value)).ok()?.parse().ok()
 }
 
-/// A time. As entries have it, which is in UTC, it takes a tenth of what a parser takes that knows all
-/// forms.
+/// A time. Entries have times in UTC in one form. Reading that form takes a tenth of the time of a
+/// general parser.
 pub(super) fn time(value: &[u8]) -> Option<Timestamp> {
     plain_time(value).or_else(|| parsed(value))
 }
@@ -51,7 +51,7 @@ fn digits(digits: &[u8]) -> Option<i32> {
     number
 }
 
-/// A count, in digits.
+/// A whole number in digits.
 pub(super) fn count(value: &[u8]) -> Option<Result<i64, ExportError>> {
     let too_large = ExportError::TooLarge { what: "a count" };
     let mut count = 0_i64;
@@ -65,7 +65,7 @@ pub(super) fn count(value: &[u8]) -> Option<Result<i64, ExportError>> {
     (!value.is_empty()).then_some(Ok(count))
 }
 
-/// A number, which has digits at both ends: words of Rust's own are none.
+/// A number with digits at both ends. This excludes words such as `inf` that Rust's parser accepts.
 pub(super) fn number(value: &[u8]) -> Option<f64> {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     let ends = [digits.first()?, digits.last()?];
@@ -73,8 +73,8 @@ pub(super) fn number(value: &[u8]) -> Option<f64> {
     is_number.then(|| plain_number(value).or_else(|| parsed(value))).flatten()
 }
 
-/// Digits, a point among them or none. So few of them are a float exactly, as is the power of ten
-/// that they are divided by: the quotient is the float that is nearest to the number.
+/// Digits with at most one decimal point. A float holds 15 digits exactly, and so it does the power
+/// of ten that divides them. So the quotient is the nearest float.
 fn plain_number(value: &[u8]) -> Option<f64> {
     const DIGITS_MAX: usize = 15;
     const POWERS: [f64; DIGITS_MAX + 1] =
@@ -118,8 +118,8 @@ mod tests {
                 }
             }
         }
-        // Of five years, two days each but the end of the last, and one more in leap years; at two
-        // times, in four fractions.
+        // Five years with two days each, without the last day of the last year and with one more
+        // day in leap years. Two times of the day, four fractions.
         assert_eq!(plain, (5 * 2 - 1 + 2) * 2 * 4);
     }
 

@@ -102,8 +102,8 @@ impl Directory {
     /// Who asks: whoever is connected, or behind peers whom we trust with the tenant's header the last
     /// address in `x-forwarded-for` that is none of theirs. It is told, and decides nothing.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let told = headers.get_all(&X_FORWARDED_FOR).iter().rev();
-        let mut addresses = told.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
+        let lines = headers.get_all(&X_FORWARDED_FOR).iter().rev();
+        let mut addresses = lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','));
         let mut client = peer.to_canonical();
         while self.trusts(&client)
             && let Some(Some(address)) = addresses.next().map(address)
@@ -261,10 +261,10 @@ fn bearer(value: &[u8]) -> &[u8] {
 }
 
 /// An address as proxies write it, with a port or without.
-fn address(told: &str) -> Option<IpAddr> {
-    let told = told.trim();
-    let with_port = || told.parse().map(|address: SocketAddr| address.ip());
-    told.parse().or_else(|_| with_port()).ok().map(|address: IpAddr| address.to_canonical())
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let with_port = || text.parse().map(|address: SocketAddr| address.ip());
+    text.parse().or_else(|_| with_port()).ok().map(|address: IpAddr| address.to_canonical())
 }
 
 #[cfg(test)]

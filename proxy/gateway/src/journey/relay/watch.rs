@@ -29,7 +29,7 @@ pub(super) struct Watch {
     /// `None` once the engine's message has ended, or was given up.
     exchange: Option<Exchange>,
     /// The client was told the length that the engine told.
-    is_of_told_length: bool,
+    has_declared_length: bool,
     /// Goes before whatever else comes.
     ready: Pieces,
     /// `None` once settled, and for what is not measured.
@@ -71,7 +71,7 @@ impl Watch {
             worker,
             upstream,
             exchange: Some(exchange),
-            is_of_told_length: true,
+            has_declared_length: true,
             ready: Pieces::default(),
             settlement,
             settling: None,
@@ -87,7 +87,7 @@ impl Watch {
 
     /// The client was told no length: something is taken out or put in.
     pub(super) fn of_any_length(mut self) -> Self {
-        self.is_of_told_length = false;
+        self.has_declared_length = false;
         self
     }
 
@@ -269,11 +269,11 @@ impl Watch {
     /// that reaches to the length which the client was told would make the answer look whole.
     fn give_up(&mut self, fault: RelayFault, end: StreamEnd, code: &'static str, out: &mut Pieces) {
         let left = self.exchange.take().and_then(|exchange| exchange.left());
-        let room = left.filter(|_| self.is_of_told_length).unwrap_or(u64::MAX);
+        let left_bytes = left.filter(|_| self.has_declared_length).unwrap_or(u64::MAX);
         self.release(out);
         if let Some(shape) = self.settlement.as_ref().and_then(Settlement::stream_shape) {
             let event = stream_error(shape, code, &fault.to_string());
-            if (event.len() as u64) < room {
+            if (event.len() as u64) < left_bytes {
                 out.push(event);
             }
         }

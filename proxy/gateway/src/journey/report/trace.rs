@@ -58,33 +58,38 @@ pub(super) struct Trace {
 }
 
 /// Of a request that ended with a record.
-pub(super) fn settled(open: &InFlight, record: &Record, measurement: &Measurement) -> Trace {
-    let telemetry = &open.gateway.telemetry;
+pub(super) fn settled(in_flight: &InFlight, record: &Record, measurement: &Measurement) -> Trace {
+    let telemetry = &in_flight.gateway.telemetry;
     let (error, timing) = (record.error_type.as_deref(), Some(&record.timing));
-    let fate = telemetry.fate(open.call.id, open.call.trace, error.is_some(), timing);
-    let has_line = open.gateway.config.telemetry.access_log.wants(error.is_some());
+    let fate = telemetry.fate(in_flight.call.id, in_flight.call.trace, error.is_some(), timing);
+    let has_line = in_flight.gateway.config.telemetry.access_log.wants(error.is_some());
     if !fate.is_kept && !has_line {
         return Trace { found: fate.found, closing: None };
     }
-    let over = open.call.started + Duration::from_secs_f64(record.timing.duration.max(0.0));
-    let said =
-        open.asked.captured.as_ref().map(|said| said.answered(measurement.transcript.as_deref()));
-    let ended = Ended { error, ..ended(open, fate.place, Some((record, measurement)), over) };
+    let over = in_flight.call.started + Duration::from_secs_f64(record.timing.duration.max(0.0));
+    let said = in_flight
+        .asked
+        .captured
+        .as_ref()
+        .map(|said| said.answered(measurement.transcript.as_deref()));
+    let ended =
+        Ended { error, ..ended(in_flight, fate.request_trace, Some((record, measurement)), over) };
     tell(telemetry, fate, has_line, &ended, said)
 }
 
 /// Of a reserved request that ended without one.
-pub(super) fn voided(open: &InFlight, reason: VoidReason, error: &str, now: Instant) -> Trace {
-    let telemetry = &open.gateway.telemetry;
-    let fate = telemetry.fate(open.call.id, open.call.trace, true, None);
-    let has_line = open.gateway.config.telemetry.access_log.wants(true);
+pub(super) fn voided(in_flight: &InFlight, reason: VoidReason, error: &str, now: Instant) -> Trace {
+    let telemetry = &in_flight.gateway.telemetry;
+    let fate = telemetry.fate(in_flight.call.id, in_flight.call.trace, true, None);
+    let has_line = in_flight.gateway.config.telemetry.access_log.wants(true);
     // One that did not come onto the ledger is told of where it is refused; who left is not refused.
-    let is_refused = open.call.stage_times.admitted.is_none() && reason != VoidReason::ClientLeft;
+    let is_refused =
+        in_flight.call.stage_times.admitted.is_none() && reason != VoidReason::ClientLeft;
     if is_refused || !fate.is_kept && !has_line {
         return Trace { found: fate.found, closing: None };
     }
-    let ended = Ended { error: Some(error), ..ended(open, fate.place, None, now) };
-    tell(telemetry, fate, has_line, &ended, open.asked.captured.clone())
+    let ended = Ended { error: Some(error), ..ended(in_flight, fate.request_trace, None, now) };
+    tell(telemetry, fate, has_line, &ended, in_flight.asked.captured.clone())
 }
 
 /// Where a refused request can be found again whose settlement tells of it.
@@ -95,7 +100,7 @@ pub(super) fn found(request: Unsettled<'_>) -> Option<Found> {
 
 /// Tells of a request that is on no ledger: the span that faces the client, and what was done for it
 /// before it was passed on, if it was.
-pub(super) fn told(
+pub(super) fn unsettled(
     request: Unsettled<'_>,
     (route, status): Answer,
     refusal: Option<&Refusal>,
@@ -115,7 +120,7 @@ pub(super) fn told(
         request: arrival.id,
         request_id: &arrival.request_id,
         client: arrival.client,
-        place: fate.place,
+        request_trace: fate.request_trace,
         started: arrival.started,
         started_at: arrival.started_at,
         ended_at: clock::now(),
@@ -153,45 +158,45 @@ fn tell(
 /// What is known of a request, but for what went wrong; `answered` is its record, and what was
 /// measured.
 fn ended<'a>(
-    open: &'a InFlight,
-    place: RequestTrace,
+    in_flight: &'a InFlight,
+    request_trace: RequestTrace,
     answered: Option<(&'a Record, &'a Measurement)>,
     ended_at: Instant,
 ) -> Ended<'a> {
-    let call = &open.call;
-    let upstream = open.gateway.upstream(open.asked.upstream);
+    let call = &in_flight.call;
+    let upstream = in_flight.gateway.upstream(in_flight.asked.upstream);
     Ended {
         request: call.id,
         request_id: &call.request_id,
         client: call.client,
-        place,
+        request_trace,
         started: call.started,
         started_at: call.started_at,
         ended_at,
         stage_times: call.stage_times,
         method: &call.method,
         version: call.version,
-        scheme: open.gateway.config.scheme(),
+        scheme: in_flight.gateway.config.scheme(),
         path: call.uri.path(),
         route: Some(call.route.template),
         tenant: Some(call.caller.tenant.as_str()),
-        status: open.refused.map(|(status, _)| status).or(open.status()),
+        status: in_flight.refused.map(|(status, _)| status).or(in_flight.status()),
         error: None,
-        code: open.refused.map(|(_, code)| code),
+        code: in_flight.refused.map(|(_, code)| code),
         // No engine had what did not come onto the ledger.
         attempt: call.stage_times.admitted.map(|_| Attempt {
             operation: call.route.operation.as_str(),
             wire: call.wire(),
-            provider: open.gateway.provider(open.asked.upstream),
+            provider: in_flight.gateway.provider(in_flight.asked.upstream),
             upstream: &upstream.name,
             server: (&upstream.url.host, upstream.url.port),
-            request_model: open.asked.request_model.as_deref(),
-            choices: open.asked.choices,
-            parameters: &open.asked.parameters,
-            max_tokens: open.asked.max_tokens,
-            tries: &open.tries,
-            request_tier: open.asked.service_tier.as_deref(),
-            sent_at: open.sent_at(),
+            request_model: in_flight.asked.request_model.as_deref(),
+            choices: in_flight.asked.choices,
+            parameters: &in_flight.asked.parameters,
+            max_tokens: in_flight.asked.max_tokens,
+            tries: &in_flight.tries,
+            request_tier: in_flight.asked.service_tier.as_deref(),
+            sent_at: in_flight.sent_at(),
             answered,
         }),
         passed_to: None,

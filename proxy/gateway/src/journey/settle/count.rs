@@ -33,7 +33,7 @@ pub(super) struct Tally {
 pub(super) struct Job {
     pub(super) counting: Counting,
     pub(super) input: Option<Input>,
-    pub(super) output: Option<Output>,
+    pub(super) output: Option<GeneratedText>,
 }
 
 /// A prompt to count.
@@ -49,7 +49,7 @@ pub(super) enum Input {
 }
 
 /// Generated text to count.
-pub(super) struct Output {
+pub(super) struct GeneratedText {
     /// What was counted while it passed.
     pub(super) passed: Passing,
     /// What was not.
@@ -114,8 +114,8 @@ impl Tally {
 impl Input {
     /// Whether it began and is not over.
     pub(super) fn is_being_counted(&mut self) -> bool {
-        let Self::Begun(told, name) = self else { return false };
-        let tally = match told.try_recv() {
+        let Self::Begun(receiver, name) = self else { return false };
+        let tally = match receiver.try_recv() {
             Ok(tally) => Some(tally),
             Err(TryRecvError::Closed) => None,
             Err(TryRecvError::Empty) => return true,
@@ -126,8 +126,8 @@ impl Input {
 
     fn count(self, counting: &Counting) -> Option<Tally> {
         match self {
-            Self::Begun(told, name) => {
-                told.blocking_recv().ok().map(|tally| tally.by(&name, &counting.choice))
+            Self::Begun(receiver, name) => {
+                receiver.blocking_recv().ok().map(|tally| tally.by(&name, &counting.choice))
             }
             Self::Counted(tally, name) => tally.map(|tally| tally.by(&name, &counting.choice)),
             Self::Body(wire, body) => Some(input(wire, &body, counting)),
@@ -151,7 +151,7 @@ pub(super) fn input(wire: Wire, body: &RequestBody, counting: &Counting) -> Tall
     Tally { tokens: counted.tokens, estimated: counted.estimated }
 }
 
-impl Output {
+impl GeneratedText {
     /// Tokens of all of it; `None` when a panic took some.
     pub(super) fn count(self, choice: &Choice) -> Option<Tally> {
         let Self { passed, rest, bytes, mixed } = self;
@@ -199,13 +199,13 @@ mod tests {
         let job = |input| {
             let rest = "to the station ".repeat(200);
             let bytes = rest.len() as u64;
-            let output = Output { passed: Passing::Kept, rest, bytes, mixed: false };
+            let output = GeneratedText { passed: Passing::Kept, rest, bytes, mixed: false };
             let counting = Counting::built_in("gpt-4o");
             Job { counting, input: Some(input), output: Some(output) }.estimate(4_000)
         };
         let tally = Tally { tokens: 7, estimated: false };
-        let (_tell, told) = oneshot::channel();
-        let begun = job(Input::Begun(told, O200K.to_owned()));
+        let (_tell, receiver) = oneshot::channel();
+        let begun = job(Input::Begun(receiver, O200K.to_owned()));
         for count in [&begun, &job(Input::Bytes(4_000))] {
             let [input, output] = [count.input, count.output].map(Option::unwrap);
             assert!(input.estimated && (500..4_000).contains(&input.tokens), "{input:?}");
@@ -214,14 +214,14 @@ mod tests {
         assert_eq!(job(Input::Counted(Some(tally), O200K.to_owned())).input, Some(tally));
         let other = job(Input::Counted(Some(tally), "p50k_base".to_owned())).input;
         assert_eq!(other, Some(Tally { estimated: true, ..tally }));
-        let (tell, told) = oneshot::channel();
+        let (tell, receiver) = oneshot::channel();
         tell.send(tally).unwrap();
-        assert_eq!(job(Input::Begun(told, O200K.to_owned())).input, Some(tally));
+        assert_eq!(job(Input::Begun(receiver, O200K.to_owned())).input, Some(tally));
     }
 
     #[test]
     fn a_prompt_whose_counter_panicked_is_unknown_and_waited_for_no_longer() {
-        let (tell, told) = oneshot::channel::<Tally>();
+        let (tell, receiver) = oneshot::channel::<Tally>();
         let counter = std::thread::spawn(move || {
             let _tell = tell;
             panic!("the counter");
@@ -229,7 +229,7 @@ mod tests {
         counter.join().unwrap_err();
         let mut job = Job {
             counting: Counting::built_in("gpt-4o"),
-            input: Some(Input::Begun(told, O200K.to_owned())),
+            input: Some(Input::Begun(receiver, O200K.to_owned())),
             output: None,
         };
         assert!(job.is_short());

@@ -3,12 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use taximeter_config::Limits;
 use taximeter_ledger::{Progress, TenantId};
-use taximeter_meter::{
-    DecodeLimits, Measurement, Meter, Parameter, ReadLimits, Setup, StreamEnd, Wire,
-    spoken_characters,
-};
+use taximeter_meter::{Measurement, Meter, Parameter, Setup, StreamEnd, Wire, spoken_characters};
 use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_telemetry::content::Captured;
@@ -129,17 +125,6 @@ pub(super) struct AnswerHead {
     pub(super) owes_receipt: bool,
 }
 
-/// What reading an answer may take.
-const fn read_limits(limits: &Limits) -> ReadLimits {
-    ReadLimits {
-        line_bytes_max: limits.sse_line_bytes_max,
-        decode: DecodeLimits {
-            bytes_max: limits.decode_bytes_max,
-            ratio_max: limits.decode_ratio_max,
-        },
-    }
-}
-
 impl InFlight {
     /// Which attempt to send it this is, from 1.
     pub(super) fn attempt(&self) -> u32 {
@@ -203,7 +188,7 @@ impl InFlight {
     pub(super) fn send(&mut self, now: Instant) {
         let Self { gateway, asked, .. } = self;
         let meter = Meter::new(asked.setup)
-            .within(read_limits(&gateway.config.limits))
+            .decoding(gateway.config.limits.decode_ratio_max)
             .keeping(asked.captured.as_ref().map(Captured::transcript))
             .with_fine_gaps(gateway.telemetry.metrics.has_native);
         self.stage = InFlightStage::Sent(Sent { at: now, meter });
@@ -266,9 +251,14 @@ impl InFlight {
 
 impl Prompt {
     /// A prompt of so many bytes, whose text is `kept` if it is short enough to be counted.
-    pub(super) fn new(wire: Wire, kept: Option<RequestBody>, bytes: u64, held: HeldBytes) -> Self {
+    pub(super) fn new(
+        wire: Wire,
+        kept: Option<RequestBody>,
+        bytes: u64,
+        held: Option<Arc<HeldBytes>>,
+    ) -> Self {
         let input = kept.map_or(Input::Bytes(bytes), |body| Input::Body(wire, body));
-        Self { bytes, input, characters: None, held: Some(Arc::new(held)) }
+        Self { bytes, input, characters: None, held }
     }
 
     /// Its text, while that is there.

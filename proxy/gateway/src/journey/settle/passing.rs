@@ -122,7 +122,7 @@ mod tests {
     use bytes::Bytes;
     use taximeter_meter::{Dialect, Hidden, Setup, StreamEnd, Wire};
 
-    use super::super::count::{Output, Tally};
+    use super::super::count::{GeneratedText, Tally};
     use super::*;
     use crate::tokenizers::{Models, Server, Tokenizers};
     use taximeter_system::clock;
@@ -158,7 +158,7 @@ mod tests {
         let (rest, bytes) = (measurement.output_text, measurement.output_text_bytes);
         assert_eq!(bytes, text.len() as u64);
         let choice = choice(Some(model));
-        Output { passed, rest, bytes, mixed: false }.count(&choice).unwrap()
+        GeneratedText { passed, rest, bytes, mixed: false }.count(&choice).unwrap()
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
         assert!(matches!(passing.step(&mut meter, |_| chosen()), Next::Nothing));
         let measurement = meter.finish(clock::now(), StreamEnd::ClientLeft);
         let (rest, bytes) = (measurement.output_text, measurement.output_text_bytes);
-        let output = Output { passed: passing, rest, bytes, mixed: false };
+        let output = GeneratedText { passed: passing, rest, bytes, mixed: false };
         assert_eq!(output.count(&chosen().unwrap()), None);
     }
 
@@ -232,7 +232,7 @@ mod tests {
     fn what_a_panic_took_is_unknown() {
         let choice = choice(Some("tiny"));
         let rest = String::new();
-        let output = Output { passed: Passing::Lost, rest, bytes: 600, mixed: false };
+        let output = GeneratedText { passed: Passing::Lost, rest, bytes: 600, mixed: false };
         assert_eq!(output.count(&choice), None);
     }
 }

@@ -7,7 +7,7 @@ use taximeter_meter::Measurement;
 use taximeter_system::clock;
 use taximeter_tokenizer::estimate;
 
-use super::count::{self, Count, Input, Output, SHORT_BYTES_MAX, Tally};
+use super::count::{self, Count, GeneratedText, Input, SHORT_BYTES_MAX, Tally};
 use super::in_flight::InFlight;
 use super::record;
 use super::usage::TokenParts;
@@ -20,7 +20,7 @@ impl InFlight {
         let Some(answering) = self.answering() else { return };
         let mut measurement = answering.meter.so_far(now);
         let wire = self.call.wire();
-        let missing = TokenParts::of(wire).missing(&measurement).countable(wire);
+        let missing = TokenParts::to_count(wire, &measurement);
         let response_model = measurement.response_model.as_deref();
         let counting =
             self.gateway.tokenizers.choose(self.asked.models(&self.gateway, response_model));
@@ -83,7 +83,7 @@ impl InFlight {
             return Some(Tally { tokens: estimate(bytes), estimated: true });
         }
         let mixed = self.asked.choices > 1 || measurement.finish_reasons.len() > 1;
-        let output = Output { passed: passing.clone(), rest, bytes, mixed };
+        let output = GeneratedText { passed: passing.clone(), rest, bytes, mixed };
         self.gateway.guarded(|| output.count(&counting.choice)).flatten()
     }
 }

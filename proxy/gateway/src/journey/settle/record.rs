@@ -49,10 +49,10 @@ impl Receipt {
             .as_ref()
             .map(|cost| format!("{} {}", cost.amount.normalize(), cost.currency));
         let comment = comment.then(|| {
-            let told = serde_json::json!({
+            let summary = serde_json::json!({
                 "id": record.id, "usage": usage, "cost": cost, "source": usage.source,
             });
-            Bytes::from(format!(": taximeter {told}\n\n"))
+            Bytes::from(format!(": taximeter {summary}\n\n"))
         });
         Self { tokens, cost, comment }
     }
@@ -64,7 +64,7 @@ fn shown(tokens: Option<u64>) -> String {
 
 /// Whether what came can be counted: of an answer that was nothing we could read, or that has not
 /// begun, the output is unknown rather than zero.
-pub(super) fn is_understood(open: &InFlight, measurement: &Measurement) -> bool {
+pub(super) fn is_understood(in_flight: &InFlight, measurement: &Measurement) -> bool {
     let is_to_come = measurement.is_pending && measurement.output_text_bytes == 0;
     if is_to_come || measurement.has_unread_output {
         return false;
@@ -73,26 +73,26 @@ pub(super) fn is_understood(open: &InFlight, measurement: &Measurement) -> bool 
         || measurement.response_model.is_some()
         || measurement.output_text_bytes > 0
         || !measurement.finish_reasons.is_empty();
-    let nothing_came =
-        matches!(open.status(), None | Some(204 | 205)) || measurement.ending != Ending::Complete;
+    let nothing_came = matches!(in_flight.status(), None | Some(204 | 205))
+        || measurement.ending != Ending::Complete;
     said_something || nothing_came
 }
 
 /// The record of a request that ends now.
-pub(super) fn record(open: &InFlight, measurement: &Measurement, count: &Count) -> Record {
-    let InFlight { gateway, call, .. } = open;
-    let (mut usage, for_price) = used(open, measurement, count);
+pub(super) fn record(in_flight: &InFlight, measurement: &Measurement, count: &Count) -> Record {
+    let InFlight { gateway, call, .. } = in_flight;
+    let (mut usage, for_price) = used(in_flight, measurement, count);
     let ended_at = clock::wall();
     if clock_was_set(ended_at.duration_since(call.started_at), clock::now() - call.started) {
         usage.flags.push(Flag::Clock);
     }
-    let end = end(measurement.ending, open.status());
-    let provider = gateway.provider(open.asked.upstream);
-    let cost = cost(open, provider, measurement, &for_price);
+    let end = end(measurement.ending, in_flight.status());
+    let provider = gateway.provider(in_flight.asked.upstream);
+    let cost = cost(in_flight, provider, measurement, &for_price);
     Record {
         id: call.id,
         request_id: call.request_id.to_string(),
-        attempt: open.attempt(),
+        attempt: in_flight.attempt(),
         seq: 0,
         gateway: gateway.id.clone(),
         started_at: micros(call.started_at),
@@ -103,19 +103,19 @@ pub(super) fn record(open: &InFlight, measurement: &Measurement, count: &Count) 
         labels: call.caller.labels.clone(),
         operation: call.route.operation.as_str().to_owned(),
         route: call.route.template.to_owned(),
-        stream: open.is_stream(),
-        upstream: gateway.upstream(open.asked.upstream).name.clone(),
+        stream: in_flight.is_stream(),
+        upstream: gateway.upstream(in_flight.asked.upstream).name.clone(),
         provider: provider.to_owned(),
-        request_model: open.asked.request_model.clone(),
+        request_model: in_flight.asked.request_model.clone(),
         response_model: measurement.response_model.clone(),
         response_id: measurement.response_id.clone(),
-        service_tier: service_tier(open, measurement).map(str::to_owned),
-        status: open.status(),
+        service_tier: service_tier(in_flight, measurement).map(str::to_owned),
+        status: in_flight.status(),
         end,
-        error_type: error_type(end, open.status(), measurement),
+        error_type: error_type(end, in_flight.status(), measurement),
         error: measurement.error.as_ref().and_then(named),
         finish_reasons: measurement.finish_reasons.clone(),
-        timing: timing(open, measurement, usage.output_tokens),
+        timing: timing(in_flight, measurement, usage.output_tokens),
         usage,
         cost,
         reported_cost: measurement.reported_cost.clone(),
@@ -125,7 +125,7 @@ pub(super) fn record(open: &InFlight, measurement: &Measurement, count: &Count) 
 
 /// What it has used, for the record, and the same for the price.
 pub(super) fn used(
-    open: &InFlight,
+    in_flight: &InFlight,
     measurement: &Measurement,
     count: &Count,
 ) -> (RecordUsage, Usage) {
@@ -134,9 +134,9 @@ pub(super) fn used(
         let for_price = Usage::from(&usage);
         return (usage, for_price);
     }
-    let parts = TokenParts::of(open.call.wire());
+    let parts = TokenParts::of(in_flight.call.wire());
     let (mut usage, mut for_price) = usage::usage(parts, measurement, count);
-    if let Some(region) = region(&open.gateway.upstream(open.asked.upstream).url.host) {
+    if let Some(region) = region(&in_flight.gateway.upstream(in_flight.asked.upstream).url.host) {
         for conditions in [&mut usage.conditions, &mut for_price.conditions] {
             conditions.insert(Condition::Region, region.to_owned());
         }
@@ -161,10 +161,14 @@ fn micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }
 
-fn timing(open: &InFlight, measurement: &Measurement, output_tokens: Option<u64>) -> RecordTiming {
+fn timing(
+    in_flight: &InFlight,
+    measurement: &Measurement,
+    output_tokens: Option<u64>,
+) -> RecordTiming {
     let timing = &measurement.timing;
     let seconds = |duration: Option<std::time::Duration>| duration.map(|d| d.as_secs_f64());
-    let gateway = open.sent_at().map_or(timing.duration, |at| at - open.call.started);
+    let gateway = in_flight.sent_at().map_or(timing.duration, |at| at - in_flight.call.started);
     RecordTiming {
         time_to_first_chunk: seconds(timing.time_to_first_chunk),
         time_to_first_token: seconds(timing.time_to_first_token),
@@ -176,25 +180,25 @@ fn timing(open: &InFlight, measurement: &Measurement, output_tokens: Option<u64>
         gaps: timing.longest_stall.map(|_| Gaps(timing.gaps.buckets)),
         duration: timing.duration.as_secs_f64(),
         gateway: gateway.as_secs_f64(),
-        stages: Some(stages(open, timing)),
+        stages: Some(stages(in_flight, timing)),
     }
 }
 
 /// Where its time went, up to now.
-fn stages(open: &InFlight, timing: &Timing) -> Stages {
-    let call = &open.call;
+fn stages(in_flight: &InFlight, timing: &Timing) -> Stages {
+    let call = &in_flight.call;
     let since = |at: Option<Instant>| at.map(|at| at - call.started);
     let (stage_times, over) = (&call.stage_times, Some(timing.duration));
-    let first = timing.time_to_first_token.filter(|_| open.is_stream());
+    let first = timing.time_to_first_token.filter(|_| in_flight.is_stream());
     Stages::ending([
         since(stage_times.identified),
         since(stage_times.read),
         since(stage_times.routed),
         since(stage_times.admitted),
-        since(open.sent_at()).or(over),
+        since(in_flight.sent_at()).or(over),
         first,
         first.and(over),
-        over.filter(|_| first.is_none() && open.sent_at().is_some()),
+        over.filter(|_| first.is_none() && in_flight.sent_at().is_some()),
         since(Some(clock::now())),
     ])
 }
@@ -263,7 +267,7 @@ pub(super) fn owes_nothing(measurement: &Measurement) -> bool {
 /// that is found when a bill is made. Whatever prices it is on the record, so that it can be priced
 /// again.
 fn cost(
-    open: &InFlight,
+    in_flight: &InFlight,
     provider: &str,
     measurement: &Measurement,
     usage: &Usage,
@@ -271,14 +275,16 @@ fn cost(
     let query = Query {
         provider: Some(provider),
         response_model: measurement.response_model.as_deref(),
-        request_model: open.asked.request_model.as_deref(),
-        service_tier: service_tier(open, measurement),
-        at: micros(open.call.started_at),
+        request_model: in_flight.asked.request_model.as_deref(),
+        service_tier: service_tier(in_flight, measurement),
+        at: micros(in_flight.call.started_at),
     };
-    let (tenant, upstream) =
-        (&open.call.caller.tenant.0, &open.gateway.upstream(open.asked.upstream).name);
+    let (tenant, upstream) = (
+        &in_flight.call.caller.tenant.0,
+        &in_flight.gateway.upstream(in_flight.asked.upstream).name,
+    );
     let scope = PriceScope { tenant, upstream };
-    let tariffs = &open.gateway.tariffs;
+    let tariffs = &in_flight.gateway.tariffs;
     if tariffs.owes_gpu(scope, &query) {
         return None;
     }
@@ -286,8 +292,8 @@ fn cost(
 }
 
 /// The tier that the answer says, or else the one that was asked for.
-fn service_tier<'a>(open: &'a InFlight, measurement: &'a Measurement) -> Option<&'a str> {
-    measurement.service_tier.as_deref().or(open.asked.service_tier.as_deref())
+fn service_tier<'a>(in_flight: &'a InFlight, measurement: &'a Measurement) -> Option<&'a str> {
+    measurement.service_tier.as_deref().or(in_flight.asked.service_tier.as_deref())
 }
 
 #[cfg(test)]

@@ -31,8 +31,8 @@ impl Settling {
         Self(SettlingState::Writing(written, receipt))
     }
 
-    pub(super) const fn counting(told: oneshot::Receiver<Posted>) -> Self {
-        Self(SettlingState::Counting(told))
+    pub(super) const fn counting(receiver: oneshot::Receiver<Posted>) -> Self {
+        Self(SettlingState::Counting(receiver))
     }
 }
 
@@ -42,7 +42,7 @@ impl Future for Settling {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Receipt> {
         loop {
             match &mut self.0 {
-                SettlingState::Counting(told) => match Pin::new(told).poll(cx) {
+                SettlingState::Counting(receiver) => match Pin::new(receiver).poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(Ok((written, receipt))) => {
                         self.0 = SettlingState::Writing(written, receipt);

@@ -36,7 +36,7 @@ impl TokenParts {
     }
 
     /// Those that can be counted from what passes.
-    pub(super) fn countable(self, wire: Wire) -> Self {
+    fn countable(self, wire: Wire) -> Self {
         Self {
             input: self.input && wire.has_countable_input(),
             output: self.output && wire.output() == Output::Text,
@@ -58,19 +58,26 @@ impl TokenParts {
         if has_units && !reports_tokens { Self::default() } else { self }
     }
 
-    /// Those that are not reported.
-    pub(super) fn missing(self, measurement: &Measurement) -> Self {
-        let Self { input, output } = self.in_tokens(measurement);
+    /// Those that have to be counted: they are not reported, or they are reported as a zero that
+    /// cannot be true.
+    pub(super) fn to_count(wire: Wire, measurement: &Measurement) -> Self {
+        let Self { input, output } = Self::of(wire).in_tokens(measurement);
         let usage = measurement.reported.as_ref().map(|reported| &reported.usage);
+        let input_tokens = usage.and_then(|usage| usage.input_tokens);
+        let output_tokens = usage.and_then(|usage| usage.output_tokens);
+        // A completion may repeat its prompt and generate nothing.
+        let may_echo = matches!(wire, Wire::Completions | Wire::Invocations);
+        let is_true_zero = may_echo && input_tokens > Some(0);
         Self {
-            input: input && usage.is_none_or(|usage| usage.input_tokens.is_none()),
-            output: output && usage.is_none_or(|usage| usage.output_tokens.is_none()),
+            input: input && input_tokens.is_none_or(|tokens| tokens == 0),
+            output: output && output_tokens.is_none_or(|tokens| tokens == 0 && !is_true_zero),
         }
+        .countable(wire)
     }
 
     /// Those that are reported, and could be counted from what passed as the engine counts.
     ///
-    /// An output that is not whole, takes a form of the model's own, or was hidden by more than
+    /// A zero is counted or true. An output that is not whole, takes a form of the model's own, or was hidden by more than
     /// the engine says, cannot be compared.
     pub(super) fn comparable(self, measurement: &Measurement) -> Self {
         let Some(reported) = &measurement.reported else { return Self::default() };
@@ -80,8 +87,8 @@ impl TokenParts {
             && measurement.finish_reasons.len() < 2
             && !reported.flags.contains(&Flag::Hidden);
         Self {
-            input: self.input && reported.usage.input_tokens.is_some(),
-            output: self.output && reported.usage.output_tokens.is_some() && is_plain,
+            input: self.input && reported.usage.input_tokens > Some(0),
+            output: self.output && reported.usage.output_tokens > Some(0) && is_plain,
         }
     }
 }
@@ -98,22 +105,32 @@ pub(super) fn usage(
     for (name, quantity) in measurement.counted_units.iter().chain(&measurement.calls) {
         usage.units.entry(name.clone()).or_insert(*quantity);
     }
-    let mut told = Told::new(&reported);
+    let mut provenance = Provenance::new(&reported);
     let mut kept = Counted::default();
     let seen = |tokens: u64| tokens.saturating_sub(hidden(&reported, measurement.output_kinds));
+    for (member, tokens, counted) in [
+        (Member::InputTokens, &mut usage.input_tokens, count.input),
+        (Member::OutputTokens, &mut usage.output_tokens, count.output),
+    ] {
+        if *tokens == Some(0) && counted.is_some_and(|counted| counted.tokens > 0) {
+            *tokens = None;
+            told.flag(member, Flag::Zero);
+        }
+    }
     if let Some(tokens) = usage.input_tokens {
-        kept.input_tokens = told.reported(Member::InputTokens, tokens, count.input, MARKS_MAX);
+        kept.input_tokens =
+            provenance.reported(Member::InputTokens, tokens, count.input, MARKS_MAX);
     } else if parts.input {
-        usage.input_tokens = told.not_reported(Member::InputTokens, count.input);
+        usage.input_tokens = provenance.not_reported(Member::InputTokens, count.input);
         kept.input_tokens = usage.input_tokens;
     }
     if let Some(tokens) = usage.output_tokens {
         let has_thought = measurement.output_kinds.reasoning;
         let marks_max = if has_thought { REASONING_MARKS_MAX } else { MARKS_MAX };
         kept.output_tokens =
-            told.reported(Member::OutputTokens, seen(tokens), count.output, marks_max);
+            provenance.reported(Member::OutputTokens, seen(tokens), count.output, marks_max);
     } else if parts.output {
-        usage.output_tokens = told.not_reported(Member::OutputTokens, count.output);
+        usage.output_tokens = provenance.not_reported(Member::OutputTokens, count.output);
         kept.output_tokens = usage.output_tokens;
     }
     for (member, number) in [
@@ -121,19 +138,19 @@ pub(super) fn usage(
         (Member::CacheWriteInputTokens, usage.cache_write_input_tokens),
         (Member::ReasoningOutputTokens, usage.reasoning_output_tokens),
     ] {
-        told.sources.extend(number.map(|_| (member, Source::Reported)));
+        provenance.sources.extend(number.map(|_| (member, Source::Reported)));
     }
     if measurement.is_pending {
-        told.flag(Member::OutputTokens, Flag::Pending);
+        provenance.flag(Member::OutputTokens, Flag::Pending);
     }
-    let source = match told.sources.is_empty() {
+    let source = match provenance.sources.is_empty() {
         true if usage.units != reported.usage.units => Source::Counted,
         true if !usage.units.is_empty() => Source::Reported,
-        _ => told.weakest(),
+        _ => provenance.weakest(),
     };
     let recorded = RecordUsage {
         source,
-        sources: told.sources,
+        sources: provenance.sources,
         input_tokens: usage.input_tokens,
         cache_read_input_tokens: usage.cache_read_input_tokens,
         cache_write_input_tokens: usage.cache_write_input_tokens,
@@ -145,8 +162,8 @@ pub(super) fn usage(
         conditions: usage.conditions.clone(),
         passes: (!usage.passes.is_empty()).then(|| usage.passes.clone()),
         counted: (kept != Counted::default()).then_some(kept),
-        flagged: told.flagged,
-        flags: told.flags,
+        flagged: provenance.flagged,
+        flags: provenance.flags,
     };
     (recorded, usage)
 }
@@ -163,14 +180,14 @@ const fn differ(reported: u64, counted: u64, marks_max: u64) -> bool {
     difference > marks_max && difference > reported / 10
 }
 
-/// What is told about the numbers.
-struct Told {
+/// Where the numbers come from, and what is odd about them.
+struct Provenance {
     sources: BTreeMap<Member, Source>,
     flagged: BTreeMap<Member, Vec<Flag>>,
     flags: Vec<Flag>,
 }
 
-impl Told {
+impl Provenance {
     fn new(reported: &Reported) -> Self {
         let flagged = reported.flagged.iter();
         let flagged = flagged.map(|(member, flags)| (*member, flags.iter().copied().collect()));
@@ -205,7 +222,8 @@ impl Told {
 
     /// A number that is not: what it is then.
     fn not_reported(&mut self, member: Member, counted: Option<Tally>) -> Option<u64> {
-        if !self.flagged.get(&member).is_some_and(|flags| flags.contains(&Flag::Invalid)) {
+        let says_why = |flag: &Flag| matches!(flag, Flag::Invalid | Flag::Zero);
+        if !self.flagged.get(&member).is_some_and(|flags| flags.iter().any(says_why)) {
             self.flag(member, Flag::Missing);
         }
         let source = if counted.is_some() { Source::Counted } else { Source::Unknown };

@@ -319,3 +319,59 @@ fn bedrock_says_the_same_as_a_stream_and_as_a_document() {
         {"toolUse": {"toolUseId": "c1", "name": "map", "input": {"of": 1}}}]}}});
     assert_eq!(whole(Wire::Converse, &document), said("tool_call", &parts));
 }
+
+#[test]
+fn what_is_told_twice_is_said_once() {
+    let call =
+        json!({"index": 0, "id": "c1", "function": {"name": "map", "arguments": "{\"of\":1}"}});
+    let message = json!({"reasoning": "Hm.", "content": "To the map", "tool_calls": [call]});
+    let whole = json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
+    let deltas = [
+        json!({"reasoning": "Hm.", "reasoning_content": "Hm."}),
+        json!({"content": "To the"}),
+        json!({"content": " map"}),
+        json!({"tool_calls": [call]}),
+    ]
+    .map(|delta| chunk(0, &delta, None));
+    let so_far = ["To", "To the ", "To the old", "To the old map"]
+        .map(|content| chunk(0, &json!({"content": content}), None));
+    let parts = json!([
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "text", "content": "To the map"},
+        {"type": "tool_call", "id": "c1", "name": "map", "arguments": {"of": 1}}]);
+    let events = [&deltas[..], std::slice::from_ref(&whole)].concat();
+    assert_eq!(streamed(Wire::ChatCompletions, &events), said("stop", &parts));
+    assert_eq!(streamed(Wire::ChatCompletions, &[whole]), said("stop", &parts));
+    let parts = json!([{"type": "text", "content": "To the old map"}]);
+    assert_eq!(streamed(Wire::ChatCompletions, &so_far), said("error", &parts));
+    let parts = json!([{"type": "text", "content": "haha"}]);
+    let laughs = ["ha", "ha"].map(|content| chunk(0, &json!({"content": content}), None));
+    assert_eq!(streamed(Wire::ChatCompletions, &laughs), said("error", &parts));
+}
+
+#[test]
+fn calls_that_the_last_event_repeats_are_made_once() {
+    let call = |of: &str| json!({"functionCall": {"name": "map", "args": {"of": of}}});
+    let event = |parts: Value| json!({"candidates": [{"content": {"parts": parts}}]});
+    let events = [
+        event(json!([call("Rome"), call("Rome")])),
+        event(json!([call("Oslo")])),
+        event(json!([call("Rome"), call("Rome"), call("Oslo")])),
+    ];
+    let part = |of: &str| json!({"type": "tool_call", "name": "map", "arguments": {"of": of}});
+    let parts = json!([part("Rome"), part("Rome"), part("Oslo")]);
+    assert_eq!(streamed(Wire::GenerateContent, &events), said("error", &parts));
+}
+
+#[test]
+fn an_item_that_comes_only_whole_is_said() {
+    let item = json!({"type": "function_call", "call_id": "c1", "name": "map",
+        "arguments": "{\"of\":1}"});
+    let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+    let end = json!({"type": "response.completed",
+        "response": {"status": "completed", "output": [item]}});
+    let parts = json!([{"type": "tool_call", "id": "c1", "name": "map", "arguments": {"of": 1}}]);
+    for events in [&[done.clone(), end.clone()][..], &[end]] {
+        assert_eq!(streamed(Wire::Responses, events), said("tool_call", &parts));
+    }
+}

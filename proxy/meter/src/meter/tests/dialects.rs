@@ -118,7 +118,7 @@ fn no_answer_is_taken_for_anothers() {
 }
 
 #[test]
-fn an_answer_is_settled_by_the_habits_that_it_shows_itself() {
+fn a_usage_object_is_settled_by_its_own_marks_where_nothing_else_is_known() {
     let stream = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":3,\
         \"completion_tokens_details\":{\"reasoning_tokens\":7},\"num_sources_used\":0}}\n\n";
     let output = |dialect| {
@@ -127,6 +127,89 @@ fn an_answer_is_settled_by_the_habits_that_it_shows_itself() {
     };
     assert_eq!(output(Dialect::Auto), (Dialect::Xai, Some(10)));
     assert_eq!(output(Dialect::OpenAi), (Dialect::OpenAi, Some(3)));
+}
+
+/// What is known of an answer that is read as this dialect, but for the dialect.
+fn output(dialect: Dialect, marks: &str, usage: &str) -> Option<u64> {
+    let stream = format!(
+        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"a\"}},\
+         \"native_finish_reason\":\"stop\"}}]{marks}}}\n\n\
+         data: {{\"choices\":[],\"usage\":{{{usage}}}}}\n\ndata: [DONE]\n\n"
+    );
+    measure(Exchange { dialect, ..Exchange::chat() }, &stream).reported.unwrap().usage.output_tokens
+}
+
+#[test]
+fn the_total_is_asked_before_anything_is_added_beside_the_output() {
+    let usage = |rest: &str| {
+        format!(
+            r#""prompt_tokens":100,"completion_tokens":96,
+            "completion_tokens_details":{{"reasoning_tokens":64}}{rest}"#
+        )
+        .replace('\n', "")
+    };
+    for (rest, expected) in [
+        (r#","total_tokens":196"#, 96),
+        (r#","total_tokens":196,"search_context_size":"low""#, 96),
+        (r#","total_tokens":196,"num_sources_used":2"#, 96),
+        (r#","total_tokens":196,"citation_tokens":5000"#, 96),
+        (r#","total_tokens":260,"citation_tokens":5000"#, 160),
+        (r#","total_tokens":5196,"citation_tokens":5000"#, 5096),
+        (r#","total_tokens":5260,"citation_tokens":5000"#, 5160),
+    ] {
+        for dialect in Dialect::ALL.iter().filter(|dialect| **dialect != Dialect::Perplexity) {
+            assert_eq!(output(*dialect, "", &usage(rest)), Some(expected), "{dialect:?} {rest}");
+        }
+    }
+    for (rest, expected) in [
+        ("", 96),
+        (r#","search_context_size":"low""#, 160),
+        (r#","num_sources_used":2"#, 160),
+        (r#","citation_tokens":5000"#, 5160),
+    ] {
+        assert_eq!(output(Dialect::Auto, "", &usage(rest)), Some(expected), "{rest}");
+        assert_eq!(output(Dialect::OpenAi, "", &usage(rest)), Some(96), "{rest}");
+    }
+    let all = usage(r#","total_tokens":196,"citation_tokens":5000"#);
+    assert_eq!(output(Dialect::Perplexity, "", &all), Some(5160), "its total holds neither");
+}
+
+proptest! {
+    /// A mark outside of the usage object changes nothing in how that is read; one inside of it
+    /// only where the total says nothing.
+    #[test]
+    fn a_mark_holds_for_the_object_that_carries_it(
+        dialect in prop::sample::select(Dialect::ALL),
+        mark in prop::sample::select(vec![
+            r#","x_groq":{"id":"r"}"#,
+            r#","sglext":{}"#,
+            r#","kv_transfer_params":null"#,
+            r#","system_fingerprint":"fp_ollama""#,
+            r#","prompt_filter_results":[]"#,
+        ]),
+        inside in prop::sample::select(vec![
+            r#""search_context_size":"low""#,
+            r#""num_sources_used":0"#,
+            r#""avg_compl_tok_per_sec":1"#,
+        ]),
+        mut members in Just(vec![
+            r#""prompt_tokens":10"#,
+            r#""completion_tokens":20"#,
+            r#""reasoning_tokens":7"#,
+        ]).prop_shuffle(),
+        place in 0..4_usize,
+        total: bool,
+    ) {
+        if total {
+            members.push(r#""total_tokens":30"#);
+        }
+        let plain = output(dialect, "", &members.join(","));
+        prop_assert_eq!(output(dialect, mark, &members.join(",")), plain);
+        members.insert(place, inside);
+        if total || dialect != Dialect::Auto {
+            prop_assert_eq!(output(dialect, "", &members.join(",")), plain);
+        }
+    }
 }
 
 #[test]

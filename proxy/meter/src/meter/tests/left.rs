@@ -1,4 +1,4 @@
-//! Tests answers whose client has left, and events that are too large to read.
+//! Tests answers whose client has left.
 
 use super::*;
 
@@ -76,17 +76,5 @@ fn what_a_client_was_sent_of_a_document_is_unknown() {
     for found in [left(json, before, after), left(json, before, "")] {
         assert_eq!(found.ending, Ending::Cut(StreamEnd::ClientLeft));
         assert!(found.has_unread_output);
-    }
-}
-
-#[test]
-fn a_ten_mebibyte_event_passes_and_is_not_read() {
-    let stream = [content("a"), content(&"x".repeat(10 << 20)), content("b")].concat();
-    for length in [4 << 10, 1 << 20, stream.len()] {
-        let ride = Exchange::chat().ride(epoch(), stream.as_bytes().chunks(length));
-        assert!(ride.bytes == stream.as_bytes());
-        assert_eq!(ride.measurement.output_text, "ab");
-        assert_eq!(ride.measurement.counts.lines_too_long, 1);
-        assert!(ride.measurement.has_unread_output);
     }
 }

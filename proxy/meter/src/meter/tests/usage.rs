@@ -97,9 +97,8 @@ fn usage_behind_the_end_is_ignored() {
 
 #[test]
 fn an_empty_list_of_choices_alone_is_no_usage_event() {
-    let filter = "data: {\"choices\":[],\"prompt_filter_results\":[],\"usage\":null}\n\n";
-    let exchange =
-        Exchange { hidden: Hidden { usage_event: true, ..Hidden::default() }, ..Exchange::chat() };
+    let filter = "data: {\"choices\":[],\"prompt_filter_results\":[]}\n\n";
+    let exchange = Exchange { hidden: USAGE_EVENT, ..Exchange::chat() };
     assert_eq!(exchange.ride(epoch(), [filter.as_bytes()]).bytes, filter.as_bytes());
 }
 

@@ -6,30 +6,6 @@ use super::*;
 use crate::reader::RequestReader;
 
 #[test]
-fn the_usage_behind_a_large_image_is_read() {
-    let event = format!(
-        "data: {{\"type\":\"image_generation.completed\",\"b64_json\":\"{}\",\
-         \"usage\":{{\"input_tokens\":10,\"output_tokens\":4160}}}}\n\n",
-        "A".repeat(3 << 20)
-    );
-    let images = Exchange { wire: Wire::Images, ..Exchange::chat() };
-    for length in [16_384, event.len()] {
-        let found = images.ride(epoch(), event.as_bytes().chunks(length)).measurement;
-        assert_eq!(found.reported.unwrap().usage.output_tokens, Some(4160));
-    }
-    let chat = measure(Exchange::chat(), &event);
-    assert_eq!((chat.reported, chat.counts.lines_too_long), (None, 1));
-
-    let event = format!(
-        "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"inlineData\":{{\"data\":\"{}\"}}}}]}},\
-         \"finishReason\":\"STOP\"}}],\"usageMetadata\":{{\"candidatesTokenCount\":1290}}}}\n\n",
-        "A".repeat(3 << 20)
-    );
-    let gemini = Exchange { wire: Wire::GenerateContent, ..Exchange::chat() };
-    assert_eq!(measure(gemini, &event).reported.unwrap().usage.output_tokens, Some(1290));
-}
-
-#[test]
 fn an_answer_that_brings_nothing_is_whole_only_where_its_status_says_so() {
     let empty = |status, content_type| {
         measure(Exchange { status, content_type, ..Exchange::chat() }, "").ending

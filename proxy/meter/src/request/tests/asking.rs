@@ -150,3 +150,27 @@ proptest! {
         prop_assert_eq!(asking(&sent, ask), (sent, Hidden::default()));
     }
 }
+
+#[test]
+fn only_members_that_the_client_left_out_are_ours() {
+    let added = |body: &str, ask| {
+        let body = format!(r#"{{"model":"m","stream":true{body}}}"#);
+        read(body).unwrap().question(Dialect::Vllm, ask).added
+    };
+    const OPTIONS: &str = "stream_options";
+    const USAGE: &str = "include_usage";
+    for (body, expected) in [
+        ("", &[OPTIONS, USAGE, "continuous_usage_stats"][..]),
+        (r#","stream_options":null"#, &[OPTIONS, USAGE, "continuous_usage_stats"]),
+        (r#","stream_options":{}"#, &[USAGE, "continuous_usage_stats"]),
+        (r#","stream_options":{"include_usage":true}"#, &["continuous_usage_stats"]),
+        (r#","stream_options":{"include_usage":false}"#, &["continuous_usage_stats"]),
+        (r#","stream_options":7"#, &[]),
+    ] {
+        assert_eq!(added(body, UsageAsk::Continuous), expected, "{body}");
+    }
+    let ids = added("", UsageAsk::TokenIds);
+    assert_eq!(ids, [OPTIONS, USAGE, "return_token_ids"]);
+    let own = r#","stream_options":{"include_usage":true},"return_token_ids":true"#;
+    assert_eq!(added(own, UsageAsk::TokenIds), [""; 0]);
+}

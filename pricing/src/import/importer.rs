@@ -1,4 +1,4 @@
-//! What is gathered of another project's file: rows, what was left out, and what is wrong.
+//! Collects the result of an import: rows, what was left out, and mistakes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,36 +10,36 @@ use taximeter_json::Value;
 use super::json::{Lines, amount};
 use crate::currency::Currency;
 use crate::file;
-use crate::row::{CacheWithoutRate, Card, ModalityWithoutRate, Row};
+use crate::row::{CacheWithoutRate, ModalityWithoutRate, RateCard, Row};
 use crate::write;
 
-/// What came of a file.
+/// The result of an import.
 #[derive(Debug)]
 pub struct Imported {
-    /// What was read, in words.
+    /// The project of the file.
     pub source: &'static str,
-    /// Models in it.
+    /// Number of models in the file.
     pub models: usize,
-    /// Those that were taken; one may be several rows, of several dates.
+    /// Number of imported models. One model can have several rows with different dates.
     pub taken: usize,
-    /// The rows, as they are in `text`.
+    /// The rows of `text`.
     pub rows: Vec<Row>,
-    /// What was not taken.
+    /// What was not imported.
     pub left_out: Vec<LeftOut>,
-    /// The rows as a price file of ours.
+    /// The rows as a price file.
     pub text: String,
 }
 
-/// A model, or a part of its prices, that was not taken.
+/// A model, or a part of its prices, that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Where it stands, from 1.
+    /// Line in the file, from 1.
     pub line: usize,
-    /// The model, as the file names it.
+    /// The model, by its name in the file.
     pub model: String,
-    /// The part; `None` is the whole model.
+    /// The part. `None` means the whole model.
     pub field: Option<String>,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -47,41 +47,41 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// It is no JSON.
+    /// The file is not JSON.
     #[error("{file}:{line}:{column}: {problem}")]
     NotJson {
-        /// Name of the file, as it was given.
+        /// Name of the file, as the caller gave it.
         file: String,
         /// From 1.
         line: usize,
         /// From 1.
         column: usize,
-        /// What the reader says.
+        /// The message of the JSON parser.
         problem: String,
     },
-    /// It is JSON of another kind.
+    /// The file is JSON of an unknown kind.
     #[error(
         "{file}: is neither LiteLLM's object of models nor genai-prices' list of providers; expected \
          model_prices_and_context_window.json or prices/data.json"
     )]
     Unknown {
-        /// Name of the file, as it was given.
+        /// Name of the file, as the caller gave it.
         file: String,
     },
-    /// Values that are not what they must be.
+    /// The file has wrong values.
     #[error("{}", shown(file, mistakes))]
     Mistakes {
-        /// Name of the file, as it was given.
+        /// Name of the file, as the caller gave it.
         file: String,
-        /// Each.
+        /// All of them.
         mistakes: Vec<Mistake>,
     },
-    /// The rows do not make a price file.
-    #[error("the imported rows are no price file: {0}")]
+    /// The imported rows do not make a valid price file.
+    #[error("the imported rows do not make a price file: {0}")]
     NoFile(String),
 }
 
-/// A value that is not what it must be.
+/// A wrong value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// From 1.
@@ -103,20 +103,20 @@ fn shown(file: &str, mistakes: &[Mistake]) -> String {
     lines.join("\n")
 }
 
-/// Gathers what is taken, what is left out, and what is wrong.
-pub(super) struct Taker<'a> {
+/// Collects rows, what is left out, and mistakes.
+pub(super) struct Importer<'a> {
     lines: Lines<'a>,
-    /// Models that the file has.
+    /// Number of models in the file.
     pub(super) models: usize,
     taken: usize,
     rows: Vec<Row>,
-    /// Where each provider's models are in `rows`.
+    /// The position of each provider's models in `rows`.
     named: HashMap<(Option<String>, String), usize>,
     left_out: Vec<LeftOut>,
     mistakes: Vec<Mistake>,
 }
 
-impl<'a> Taker<'a> {
+impl<'a> Importer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self {
             lines: Lines::of(text),
@@ -129,7 +129,7 @@ impl<'a> Taker<'a> {
         }
     }
 
-    /// Takes the rows of one model, which the file names at `value`.
+    /// Adds the rows of one model, which stands at `value` in the file.
     pub(super) fn take(&mut self, value: Value<'_>, model: &str, rows: Vec<Row>) {
         let Some(first) = rows.first() else { return };
         let problem = rows
@@ -143,7 +143,9 @@ impl<'a> Taker<'a> {
         if let Some(earlier) = self.named.get(&name).and_then(|at| self.rows.get(*at)) {
             let why = match earlier == first {
                 true => "is named twice, with the same prices",
-                false => "is named twice: another of that name was taken with other prices",
+                false => {
+                    "is named twice: another model with this name was imported with other prices"
+                }
             };
             return self.leave_out(value, model, None, why);
         }
@@ -167,7 +169,7 @@ impl<'a> Taker<'a> {
         });
     }
 
-    /// An amount of money, or a mistake.
+    /// An amount of money. Anything else is recorded as a mistake.
     pub(super) fn amount(&mut self, value: Value<'_>, model: &str, field: &str) -> Option<Decimal> {
         let amount = amount(value);
         if amount.is_none() {
@@ -206,7 +208,7 @@ impl<'a> Taker<'a> {
         let no_file = |why: String| ImportError::NoFile(why);
         let text = write::write(&self.rows, version, &about)
             .ok_or_else(|| no_file("a price has more digits than a decimal holds".to_owned()))?;
-        // What was written is what is read, and can be.
+        // Reads the written file back, to be sure that it is valid.
         let read = file::read("import", file, &text, &mut file::Names::new())
             .map_err(|error| no_file(error.to_string()))?;
         self.left_out.sort_by_key(|left_out| left_out.line);
@@ -221,7 +223,7 @@ impl<'a> Taker<'a> {
     }
 }
 
-/// A row with nothing but its names, in US dollars, under the rules of the files that are imported.
+/// A row in US dollars with names only. It follows the rules of imported files.
 pub(super) fn row(provider: &str, model: &str) -> Row {
     Row {
         price_id: String::new(),
@@ -234,7 +236,7 @@ pub(super) fn row(provider: &str, model: &str) -> Row {
         input_only: false,
         cache_without_rate: CacheWithoutRate::Input,
         modality_without_rate: ModalityWithoutRate::Text,
-        card: Card::default(),
+        card: RateCard::default(),
         long_context: Vec::new(),
         off_peak: None,
         when: BTreeMap::new(),

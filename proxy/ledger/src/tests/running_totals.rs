@@ -1,9 +1,9 @@
-//! Sums that are kept while entries are written, held against the fold of all of them.
+//! The running totals agree with the fold of all entries.
 
 use super::*;
 
-/// Requests that are reserved and then settled, once, in some order.
-fn rides() -> impl Strategy<Value = Vec<Entry>> {
+/// Requests that are reserved and then settled once, in some order.
+fn settled_requests() -> impl Strategy<Value = Vec<Entry>> {
     let amount = || proptest::option::of((0..1_000_000i64, 0..9u32)).prop_map(decimal);
     vec((any::<Index>(), 0..4u8, amount()), 1..40).prop_map(|steps| {
         let (mut entries, mut open) = (Vec::new(), Vec::new());
@@ -28,8 +28,8 @@ fn owed(replay: &Replay) -> (Decimal, u64) {
 
 proptest! {
     #[test]
-    fn a_checkpoint_says_what_all_entries_before_it_add_up_to(entries in rides()) {
-        let (mut tally, mut replay) = (Tally::default(), Replay::default());
+    fn a_checkpoint_says_what_all_entries_before_it_add_up_to(entries in settled_requests()) {
+        let (mut tally, mut replay) = (RunningTotals::default(), Replay::default());
         for (seq, entry) in (1..).zip(&entries) {
             prop_assert!(tally.add(seq, &Change::of(entry)));
             replay.apply(seq, entry.clone()).unwrap();
@@ -43,8 +43,8 @@ proptest! {
     }
 
     #[test]
-    fn from_a_checkpoint_on_all_adds_up_to_the_same(entries in rides(), cut: Index) {
-        let mut whole = Tally::default();
+    fn from_a_checkpoint_on_all_adds_up_to_the_same(entries in settled_requests(), cut: Index) {
+        let mut whole = RunningTotals::default();
         let cut = cut.index(entries.len()) + 1;
         let numbered: Vec<_> = (1..).zip(&entries).collect();
         for (seq, entry) in &numbered[..cut] {
@@ -52,16 +52,16 @@ proptest! {
         }
         let checkpoint = whole.checkpoint(at(0));
         let from = checkpoint.oldest_open.unwrap_or(cut as u64 + 1);
-        // Those before the checkpoint are read only to know who is open.
-        let mut part = Tally::default();
+        // Entries before the checkpoint matter only for the open reservations.
+        let mut part = RunningTotals::default();
         for (seq, entry) in numbered.iter().filter(|(seq, _)| *seq >= from) {
             if *seq == cut as u64 + 1 {
-                part.go_on_from(&checkpoint);
+                part.restore(&checkpoint);
             }
             part.add(*seq, &Change::of(entry));
         }
         if from > cut as u64 || numbered.len() == cut {
-            part.go_on_from(&checkpoint);
+            part.restore(&checkpoint);
             numbered[cut..].iter().for_each(|(seq, entry)| { part.add(*seq, &Change::of(entry)); });
         }
         numbered[cut..].iter().for_each(|(seq, entry)| { whole.add(*seq, &Change::of(entry)); });
@@ -82,13 +82,13 @@ proptest! {
     fn an_entry_that_is_laid_out_otherwise_changes_the_same(entries in entries()) {
         let (bytes, _, _) = segment(&entries, Position::START);
         for framed in read_whole(&bytes).0 {
-            let written = framed.glance();
-            let is_ridden = !matches!(framed.kind, Kind::Correction | Kind::Checkpoint);
-            prop_assert_eq!(written.is_some(), is_ridden, "as we write it");
+            let written = framed.scan_change();
+            let is_scanned = !matches!(framed.kind, Kind::Correction | Kind::Checkpoint);
+            prop_assert_eq!(written.is_some(), is_scanned, "as we write it");
             let value: serde_json::Value = serde_json::from_slice(&framed.payload).unwrap();
             let payload = serde_json::to_vec_pretty(&value).unwrap();
-            let otherwise = Framed { payload, ..framed.clone() };
-            prop_assert_eq!(otherwise.glance(), None);
+            let otherwise = FramedEntry { payload, ..framed.clone() };
+            prop_assert_eq!(otherwise.scan_change(), None);
             prop_assert_eq!(otherwise.change(), framed.change());
         }
     }
@@ -96,7 +96,7 @@ proptest! {
 
 #[test]
 fn a_correction_takes_the_place_of_a_cost() {
-    let mut tally = Tally::default();
+    let mut tally = RunningTotals::default();
     let correction = |before: Option<i64>, after: Option<i64>| {
         let cost = |amount: Option<i64>| amount.map(|amount| cost(Decimal::from(amount)));
         Entry::Correction(Box::new(Correction {
@@ -124,7 +124,7 @@ fn a_correction_takes_the_place_of_a_cost() {
 
 #[test]
 fn a_sum_that_is_too_large_stays_at_the_bound() {
-    let mut tally = Tally::default();
+    let mut tally = RunningTotals::default();
     for number in 0..2 {
         tally.add(1, &Change::of(&post(number, Some(Decimal::MAX))));
     }
@@ -144,7 +144,7 @@ fn what_cannot_be_read_at_a_glance_is_said_as_a_parser_says_it() {
     ] {
         let changed = text.replacen(from, to, 1);
         assert_ne!(changed, text, "{from}");
-        let framed = Framed { payload: changed.into_bytes(), ..framed.clone() };
+        let framed = FramedEntry { payload: changed.into_bytes(), ..framed.clone() };
         let fault = framed.change().unwrap_err().to_string();
         assert!(fault.starts_with("entry 1 at byte") && fault.contains(reason), "{fault}");
     }

@@ -1,5 +1,5 @@
-//! What entries add up to while they are written, and what a start reads of them: as much of each
-//! entry as changes a sum, so that millions take seconds.
+//! Keeps running totals of a journal while entries are written and when a gateway starts. Of each
+//! entry it reads only what changes a sum, so a start reads millions of entries in seconds.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -14,43 +14,43 @@ use crate::entry::{Checkpoint, Entry};
 use crate::frame::Kind;
 use crate::id::RequestId;
 use crate::members::{members, text};
-use crate::reader::{Fault, Framed};
+use crate::reader::{Fault, FramedEntry};
 use crate::record::RecordCost;
 
-/// The part of an entry that changes what entries add up to.
+/// The part of an entry that changes the running totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// A request is open.
+    /// A reservation was opened.
     Reserve(RequestId),
-    /// It was posted, at a cost that may be unknown.
+    /// The request was posted. Its cost may be unknown.
     Post(RequestId, Option<Money<'a>>),
-    /// It was voided.
+    /// The request was voided.
     Void(RequestId),
-    /// It runs.
+    /// The request is running.
     Progress(RequestId),
-    /// One cost takes the place of another.
+    /// A new cost replaces an old one.
     Correction {
-        /// Until now.
+        /// The cost until now.
         before: Option<Money<'a>>,
-        /// From now on.
+        /// The cost from now on.
         after: Option<Money<'a>>,
     },
-    /// Nothing: it says what the others do.
+    /// A checkpoint changes nothing.
     Checkpoint,
 }
 
-/// An amount of a currency.
+/// An amount in a currency.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Money<'a> {
     /// ISO 4217.
     #[serde(borrow)]
     pub currency: Cow<'a, str>,
-    /// What is owed.
+    /// The amount.
     pub amount: Decimal,
 }
 
 impl<'a> Change<'a> {
-    /// What `entry` changes.
+    /// The change that `entry` makes.
     #[must_use]
     pub fn of(entry: &'a Entry) -> Self {
         match entry {
@@ -68,7 +68,7 @@ impl<'a> Change<'a> {
 }
 
 impl Change<'_> {
-    /// Which request it is of; corrections and checkpoints are of none that runs.
+    /// The request of the entry. `None` for corrections and checkpoints.
     #[must_use]
     pub const fn request(&self) -> Option<RequestId> {
         match self {
@@ -80,13 +80,13 @@ impl Change<'_> {
     }
 }
 
-/// What a text says.
+/// Parses the string that comes next.
 fn read<T: FromStr>(value: Reader<'_>) -> Option<T> {
     text(value)?.parse().ok()
 }
 
 impl<'a> Money<'a> {
-    fn glance(cost: Reader<'a>) -> Option<Self> {
+    fn scan_change(cost: Reader<'a>) -> Option<Self> {
         let [currency, amount] = members(cost, ["currency", "amount"])?;
         Some(Self { currency: Cow::Borrowed(text(currency?)?), amount: read(amount?)? })
     }
@@ -97,13 +97,13 @@ impl<'a> Money<'a> {
 }
 
 #[derive(Deserialize)]
-struct Reserved {
+struct ReservePart {
     id: RequestId,
     started_at: Timestamp,
 }
 
 #[derive(Deserialize)]
-struct Ended<'a> {
+struct EndPart<'a> {
     id: RequestId,
     ended_at: Timestamp,
     #[serde(borrow, default)]
@@ -111,13 +111,13 @@ struct Ended<'a> {
 }
 
 #[derive(Deserialize)]
-struct Running {
+struct ProgressPart {
     id: RequestId,
     at: Timestamp,
 }
 
 #[derive(Deserialize)]
-struct Corrected<'a> {
+struct CorrectionPart<'a> {
     made_at: Timestamp,
     #[serde(borrow, default)]
     before: Option<Money<'a>>,
@@ -126,21 +126,21 @@ struct Corrected<'a> {
 }
 
 #[derive(Deserialize)]
-struct Checked {
+struct CheckpointPart {
     at: Timestamp,
 }
 
-impl Framed {
-    /// What the entry changes, and when it was made; the rest of it is not read.
-    ///
+impl FramedEntry {
+    /// The time of the entry and the change that it makes. The rest of the entry is not read.
     /// # Errors
-    /// [`Fault::Unreadable`] when the payload is not what its kind says.
+    /// [`Fault::Unreadable`] if the payload does not fit its kind.
     pub fn change(&self) -> Result<(Timestamp, Change<'_>), Fault> {
-        self.glance().map_or_else(|| self.parsed_change(), Ok)
+        self.scan_change().map_or_else(|| self.parse_change(), Ok)
     }
 
-    /// The same at a fraction of the cost, of an entry that is laid out as we write them.
-    pub(crate) fn glance(&self) -> Option<(Timestamp, Change<'_>)> {
+    /// Reads the same without a full parser. `None` if the entry is not laid out as this crate
+    /// writes it.
+    pub(crate) fn scan_change(&self) -> Option<(Timestamp, Change<'_>)> {
         let payload = Reader::compact(&self.payload);
         Some(match self.kind {
             Kind::Reserve => {
@@ -151,7 +151,7 @@ impl Framed {
                 let [id, at, cost] = members(payload, ["id", "ended_at", "cost"])?;
                 let cost = cost
                     .filter(|cost| cost.clone().peek() != Some(b'n'))
-                    .map_or(Some(None), |cost| Money::glance(cost).map(Some))?;
+                    .map_or(Some(None), |cost| Money::scan_change(cost).map(Some))?;
                 (read(at?)?, Change::Post(read(id?)?, cost))
             }
             Kind::Void => {
@@ -162,21 +162,25 @@ impl Framed {
                 let [id, at] = members(payload, ["id", "at"])?;
                 (read(at?)?, Change::Progress(read(id?)?))
             }
-            // They are few.
+            // There are only few of these.
             Kind::Correction | Kind::Checkpoint => return None,
         })
     }
 
-    fn parsed_change(&self) -> Result<(Timestamp, Change<'_>), Fault> {
+    fn parse_change(&self) -> Result<(Timestamp, Change<'_>), Fault> {
         let change = match self.kind {
-            Kind::Reserve => self.part(|it: Reserved| (it.started_at, Change::Reserve(it.id)))?,
-            Kind::Post => self.part(|it: Ended<'_>| (it.ended_at, Change::Post(it.id, it.cost)))?,
-            Kind::Void => self.part(|it: Ended<'_>| (it.ended_at, Change::Void(it.id)))?,
-            Kind::Progress => self.part(|it: Running| (it.at, Change::Progress(it.id)))?,
-            Kind::Correction => self.part(|Corrected { made_at, before, after }| {
+            Kind::Reserve => {
+                self.part(|it: ReservePart| (it.started_at, Change::Reserve(it.id)))?
+            }
+            Kind::Post => {
+                self.part(|it: EndPart<'_>| (it.ended_at, Change::Post(it.id, it.cost)))?
+            }
+            Kind::Void => self.part(|it: EndPart<'_>| (it.ended_at, Change::Void(it.id)))?,
+            Kind::Progress => self.part(|it: ProgressPart| (it.at, Change::Progress(it.id)))?,
+            Kind::Correction => self.part(|CorrectionPart { made_at, before, after }| {
                 (made_at, Change::Correction { before, after })
             })?,
-            Kind::Checkpoint => self.part(|it: Checked| (it.at, Change::Checkpoint))?,
+            Kind::Checkpoint => self.part(|it: CheckpointPart| (it.at, Change::Checkpoint))?,
         };
         Ok(change)
     }
@@ -187,20 +191,20 @@ impl Framed {
     }
 }
 
-/// What the entries so far add up to, as a [`Checkpoint`] says it.
+/// The sums of the entries so far. A [`Checkpoint`] stores them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RunningTotals {
     posts: u64,
     voids: u64,
     corrections: u64,
     costs: BTreeMap<String, Decimal>,
     unknown_cost: u64,
-    /// Reserved and not settled, with the sequence number of the reservation.
+    /// The open reservations and their sequence numbers.
     open: HashMap<RequestId, u64>,
 }
 
-impl Tally {
-    /// Adds an entry. Whether it fits: a request that is settled should be open.
+impl RunningTotals {
+    /// Adds an entry. Returns false if it settles a request that is not open.
     pub fn add(&mut self, seq: u64, change: &Change<'_>) -> bool {
         match change {
             Change::Reserve(id) => {
@@ -209,7 +213,7 @@ impl Tally {
             }
             Change::Post(id, cost) => {
                 self.posts += 1;
-                self.owe(cost.as_ref());
+                self.add_cost(cost.as_ref());
                 self.open.remove(id).is_some()
             }
             Change::Void(id) => {
@@ -222,27 +226,27 @@ impl Tally {
                     None => self.unknown_cost = self.unknown_cost.saturating_sub(1),
                     Some(before) => self.sum(&before.currency, -before.amount),
                 }
-                self.owe(after.as_ref());
+                self.add_cost(after.as_ref());
                 true
             }
             Change::Progress(_) | Change::Checkpoint => true,
         }
     }
 
-    /// A reservation that cannot be read is as if it were not there.
-    pub fn forget(&mut self, id: &RequestId) {
+    /// Removes a reservation that cannot be read.
+    pub fn drop_reservation(&mut self, id: &RequestId) {
         self.open.remove(id);
     }
 
-    /// Takes the sums of a checkpoint for those so far. What is open stays.
-    pub fn go_on_from(&mut self, checkpoint: &Checkpoint) {
+    /// Replaces the sums with those of a checkpoint. Keeps the open reservations.
+    pub fn restore(&mut self, checkpoint: &Checkpoint) {
         let Checkpoint { posts, voids, corrections, costs, unknown_cost, at: _, oldest_open: _ } =
             checkpoint.clone();
         let open = std::mem::take(&mut self.open);
         *self = Self { posts, voids, corrections, costs, unknown_cost, open };
     }
 
-    /// What it has come to at `at`. Looks at all that is open.
+    /// A checkpoint of these sums. It looks at all open reservations.
     #[must_use]
     pub fn checkpoint(&self, at: Timestamp) -> Checkpoint {
         Checkpoint {
@@ -256,14 +260,14 @@ impl Tally {
         }
     }
 
-    fn owe(&mut self, cost: Option<&Money<'_>>) {
+    fn add_cost(&mut self, cost: Option<&Money<'_>>) {
         match cost {
             None => self.unknown_cost += 1,
             Some(cost) => self.sum(&cost.currency, cost.amount),
         }
     }
 
-    /// A sum that a decimal cannot hold stays at its bound, which no true sum is.
+    /// Adds to a sum. A sum that a decimal cannot hold stays at the largest decimal.
     fn sum(&mut self, currency: &str, amount: Decimal) {
         if let Some(sum) = self.costs.get_mut(currency) {
             *sum = sum.saturating_add(amount);

@@ -1,4 +1,4 @@
-//! A request, as a bill sees it.
+//! A request in a bill.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use taximeter_pricing::Source;
 
 /// What a bill needs to know of one request.
 #[derive(Debug, Clone, Copy)]
-pub struct BillRow<'a> {
-    /// Admission: decides the period.
+pub struct BilledRequest<'a> {
+    /// Time of admission, which decides the period.
     pub started_at: Timestamp,
-    /// Who pays.
+    /// The tenant that pays.
     pub tenant: &'a str,
-    /// The answer's model, or the request's when there was no answer.
+    /// The model of the answer, or of the request if there was no answer.
     pub model: Option<&'a str>,
     /// `gen_ai.provider.name`.
     pub provider: &'a str,
-    /// Upstream's name.
+    /// Name of the upstream.
     pub upstream: &'a str,
     /// `gen_ai.operation.name`.
     pub operation: &'a str,
     /// Route template.
     pub route: &'a str,
-    /// Which key.
+    /// The API key.
     pub key_id: Option<&'a str>,
     /// Labels of the key.
     pub labels: &'a BTreeMap<String, String>,
-    /// Where the tokens come from.
+    /// Source of the tokens.
     pub source: Source,
     /// All input.
     pub input_tokens: Option<u64>,
@@ -37,11 +37,11 @@ pub struct BillRow<'a> {
     pub output_tokens: Option<u64>,
     /// Part of the output.
     pub reasoning_output_tokens: Option<u64>,
-    /// What is owed; `None` is unknown, never zero.
+    /// The cost. `None` means unknown, never zero.
     pub cost: Option<&'a RecordCost>,
 }
 
-impl<'a> From<&'a Record> for BillRow<'a> {
+impl<'a> From<&'a Record> for BilledRequest<'a> {
     fn from(record: &'a Record) -> Self {
         Self {
             started_at: record.started_at,
@@ -63,10 +63,10 @@ impl<'a> From<&'a Record> for BillRow<'a> {
     }
 }
 
-impl BillRow<'_> {
-    /// Whether a part of the usage that every request of its kind has is unknown.
+impl BilledRequest<'_> {
+    /// Whether an input or output that such a request always has is unknown.
     pub(crate) fn usage_is_unknown(&self) -> bool {
-        // What is charged in other units has no tokens that could lack.
+        // Requests that are charged in other units need no tokens.
         let in_tokens = self.input_tokens.or(self.output_tokens).is_some();
         if self.source == Source::None || self.source == Source::Reported && !in_tokens {
             return false;

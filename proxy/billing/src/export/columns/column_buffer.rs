@@ -1,4 +1,4 @@
-//! What a column of some rows holds until they are encoded.
+//! The values of a column of some rows, until they are encoded.
 
 use std::iter::repeat_n;
 
@@ -11,26 +11,27 @@ use rust_decimal::{Decimal, RoundingStrategy};
 use super::field::{Field, FieldKind, decimal_width};
 use crate::export::error::ExportError;
 
-/// Rows that are gathered before they are encoded. Texts of so many stay in the processor's cache.
+/// Most rows that are gathered before they are encoded. The texts of this number of rows fit in the
+/// processor's cache.
 pub(in crate::export) const ROWS_MAX: usize = 512;
-/// Bytes of a text that room is made for; most are shorter.
+/// Bytes that are reserved for each text. Most texts are shorter.
 const TEXT_BYTES: usize = 16;
 /// Bytes of the widest decimal.
 const DECIMAL_BYTES: usize = 16;
 
 /// One column of some rows.
-pub(super) struct Column {
+pub(super) struct ColumnBuffer {
     field: Field,
-    /// 1 where there is a value, 0 where there is none; empty where there always is one.
+    /// 1 for a value, 0 for a null. Empty if the field is not nullable.
     present: Vec<i16>,
     values: Values,
 }
 
 enum Values {
-    /// All texts behind each other; one that comes several times in a row stands once.
+    /// All texts one after the other. A text that repeats in consecutive rows is stored once.
     Bytes {
         all: Vec<u8>,
-        runs: Vec<Run>,
+        runs: Vec<RepeatedText>,
     },
     Int64(Vec<i64>),
     Int32(Vec<i32>),
@@ -38,15 +39,15 @@ enum Values {
     Double(Vec<f64>),
 }
 
-/// A text.
-struct Run {
+/// A text, and how many consecutive rows have it.
+struct RepeatedText {
     begin: usize,
     end: usize,
-    /// How often in a row.
+    /// Number of consecutive rows.
     times: usize,
 }
 
-impl Column {
+impl ColumnBuffer {
     pub(super) fn new(field: Field) -> Self {
         let values = match field.kind {
             FieldKind::Text | FieldKind::Json | FieldKind::Decimal { .. } => {
@@ -62,7 +63,7 @@ impl Column {
         Self { field, present, values }
     }
 
-    /// Holds nothing any more but its memory.
+    /// Removes all values but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.present.clear();
         match &mut self.values {
@@ -96,7 +97,7 @@ impl Column {
                 _ => {
                     let begin = all.len();
                     all.extend_from_slice(bytes);
-                    runs.push(Run { begin, end: all.len(), times: 1 });
+                    runs.push(RepeatedText { begin, end: all.len(), times: 1 });
                 }
             }
             self.mark();
@@ -131,7 +132,8 @@ impl Column {
         }
     }
 
-    /// Writes what is held. `texts` are those of its last rows: one that goes on need not be made again.
+    /// Writes the values. `texts` has the texts of the rows before: a text that continues is not
+    /// built again.
     pub(super) fn write(
         &mut self,
         to: &mut ColumnWriter<'_>,
@@ -150,9 +152,9 @@ impl Column {
                     ColumnWriter::ByteArrayColumnWriter(to) => {
                         to.write_batch(texts.fill(&held, runs), levels, None)?
                     }
-                    _ => return Err(misplaced()),
+                    _ => return Err(wrong_column()),
                 };
-                texts.let_go();
+                texts.drop_texts();
                 *all = emptied(held);
                 written
             }
@@ -168,7 +170,7 @@ impl Column {
             (Values::Double(values), ColumnWriter::DoubleColumnWriter(to)) => {
                 to.write_batch(values, levels, None)?
             }
-            _ => return Err(misplaced()),
+            _ => return Err(wrong_column()),
         };
         Ok(())
     }
@@ -180,21 +182,21 @@ impl Column {
     }
 }
 
-/// Rows of one file in another.
-fn misplaced() -> ExportError {
+/// The rows belong to another file.
+fn wrong_column() -> ExportError {
     ParquetError::General("a column of another kind".to_owned()).into()
 }
 
-/// Texts of a column of some rows, one by one as they are encoded.
+/// The texts of a column, one for each row, for the encoder.
 #[derive(Default)]
 pub(super) struct Texts {
     values: Vec<ByteArray>,
-    /// All are the same one, which is often so again of the rows that come next.
+    /// Whether all rows have the same text. The next rows often have it as well.
     is_one: bool,
 }
 
 impl Texts {
-    fn fill(&mut self, all: &Bytes, runs: &[Run]) -> &[ByteArray] {
+    fn fill(&mut self, all: &Bytes, runs: &[RepeatedText]) -> &[ByteArray] {
         if let [run] = runs {
             let text = all.slice(run.begin..run.end);
             let is_again =
@@ -203,7 +205,7 @@ impl Texts {
                 self.values.clear();
             }
             if self.values.len() < run.times {
-                // Of its own: it outlives the others.
+                // A copy, because it outlives the other texts.
                 self.values.resize(run.times, ByteArray::from(text.to_vec()));
             }
             self.is_one = true;
@@ -215,23 +217,23 @@ impl Texts {
         &self.values
     }
 
-    /// Of what belongs to the rows nothing is held any more.
-    fn let_go(&mut self) {
+    /// Drops the texts that belong to the memory of these rows.
+    fn drop_texts(&mut self) {
         if !self.is_one {
             self.values.clear();
         }
     }
 }
 
-/// Every text, as slices of one piece of memory.
-fn push_each<T: From<ByteArray> + Clone>(all: &Bytes, runs: &[Run], to: &mut Vec<T>) {
+/// Adds every text as a slice of the same memory.
+fn push_each<T: From<ByteArray> + Clone>(all: &Bytes, runs: &[RepeatedText], to: &mut Vec<T>) {
     for run in runs {
         let text = ByteArray::from(all.slice(run.begin..run.end));
         to.extend(repeat_n(T::from(text), run.times));
     }
 }
 
-/// The memory of texts that are written, or as much of it anew while a dictionary has some of them.
+/// The memory of the written texts. New memory of the same size while a dictionary still uses them.
 fn emptied(texts: Bytes) -> Vec<u8> {
     let length = texts.len();
     let mut texts = texts.try_into_mut().unwrap_or_else(|_| BytesMut::with_capacity(length));
@@ -239,7 +241,7 @@ fn emptied(texts: Bytes) -> Vec<u8> {
     texts.into()
 }
 
-/// Powers of ten, of which the last has more digits than any field.
+/// Powers of ten. The last one has more digits than any field.
 const POWERS: [i128; 39] = {
     let mut powers = [0; 39];
     let mut rest = powers.as_mut_slice();
@@ -256,8 +258,8 @@ fn power(exponent: u32) -> Option<i128> {
     POWERS.get(usize::try_from(exponent).ok()?).copied()
 }
 
-/// `value` in the places of a decimal field, as the big-endian number that Parquet has, and how many
-/// of its bytes the field leaves out; `None` where it has too many digits.
+/// `value` with the decimal places of the field, as Parquet's big-endian number, and how many of
+/// the first bytes the field does not use. `None` if it has too many digits.
 pub(super) fn decimal_bytes(
     value: Decimal,
     kind: FieldKind,

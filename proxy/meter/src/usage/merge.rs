@@ -1,24 +1,51 @@
-//! Adds the usage of the parts of one request: its prompts, or its choices.
+//! Makes one report of several: of an earlier and a later one, and of the parts of a request.
 
 use rust_decimal::Decimal;
 use taximeter_pricing::{ByModality, Modalities};
 
-use super::{PASSES_MAX, Report};
+use super::readings::{Reading, Readings, Tokens};
+use super::{PASSES_MAX, Part, Report};
 
 impl Report {
-    /// Whether it says that something was used: zeros may mean that nobody has counted.
-    pub(crate) fn has_tokens(&self) -> bool {
-        let counts = [self.input, self.output, self.total, self.read_outside, self.write_outside];
-        counts.into_iter().flatten().any(|count| count > 0)
-            || !self.units.is_empty()
-            || !self.iterations.is_empty()
-            || !self.is_valid()
+    /// Puts `self` over an earlier report, member by member. What it does not mention stays, and so
+    /// does a number that it calls zero.
+    pub(crate) fn over(self, earlier: Self) -> Self {
+        let mut readings = self.readings.over(&earlier.readings);
+        // The earlier total is that of the earlier numbers.
+        let tells_more = [Tokens::Input, Tokens::BareInput, Tokens::Output]
+            .iter()
+            .any(|tokens| self.readings.get(*tokens).is_positive());
+        if tells_more && !self.readings.get(Tokens::Total).is_positive() {
+            *readings.get_mut(Tokens::Total) = Reading::Absent;
+        }
+        Self {
+            is_partial: self.is_partial,
+            part: self.part,
+            service_tier: None,
+            readings,
+            has_input_details: self.has_input_details || earlier.has_input_details,
+            is_reasoning_beside: self.is_reasoning_beside || earlier.is_reasoning_beside,
+            modalities: every(self.modalities, earlier.modalities, |later, earlier| {
+                later.filter(|later| *later > 0).or(earlier).or(later)
+            }),
+            units: earlier.units.into_iter().chain(self.units).collect(),
+            conditions: earlier.conditions.into_iter().chain(self.conditions).collect(),
+            cost: self.cost.or(earlier.cost),
+            iterations: if self.iterations.is_empty() {
+                earlier.iterations
+            } else {
+                self.iterations
+            },
+            invalid: self.invalid.saturating_add(earlier.invalid),
+        }
     }
 
-    /// Adds what another part of the same request used.
+    /// Adds what another part of the same request used: another prompt, or another choice, whose
+    /// prompt is the same.
     ///
     /// The sum of a number that one of them does not report is unknown.
     pub(crate) fn plus(self, other: Self) -> Self {
+        let share_prompt = matches!(other.part, Some(Part::Choice(_)));
         let (one, other) = (self.with_cache_inside(), other.with_cache_inside());
         let mut units = one.units;
         for (name, quantity) in other.units {
@@ -27,46 +54,60 @@ impl Report {
         let mut iterations = one.iterations;
         iterations.extend(other.iterations);
         iterations.truncate(PASSES_MAX);
+        let mut readings = one.readings.plus(&other.readings, share_prompt);
+        if share_prompt {
+            // Each total has the prompt in it.
+            let total = readings.get_mut(Tokens::Total);
+            let twice = one.readings.get(Tokens::Input).min(other.readings.get(Tokens::Input));
+            *total = match (*total, twice) {
+                (Reading::Number(total), Reading::Number(twice)) => {
+                    Reading::Number(total.saturating_sub(twice))
+                }
+                _ => Reading::Absent,
+            };
+        }
         Self {
             is_partial: one.is_partial || other.is_partial,
-            is_billed: one.is_billed || other.is_billed,
+            part: one.part,
             service_tier: other.service_tier.or(one.service_tier),
-            input: both(one.input, other.input),
-            output: both(one.output, other.output),
-            total: both(one.total, other.total),
-            read_inside: both(one.read_inside, other.read_inside),
-            write_inside: both(one.write_inside, other.write_inside),
-            write_inside_12h: both(one.write_inside_12h, other.write_inside_12h),
-            reasoning: both(one.reasoning, other.reasoning),
-            citations: both(one.citations, other.citations),
+            readings,
+            has_input_details: true,
+            is_reasoning_beside: one.is_reasoning_beside || other.is_reasoning_beside,
             modalities: Modalities {
-                input: all(one.modalities.input, other.modalities.input),
-                output: all(one.modalities.output, other.modalities.output),
-                cache_read: all(one.modalities.cache_read, other.modalities.cache_read),
+                input: parts(
+                    one.modalities.input,
+                    other.modalities.input,
+                    if share_prompt { Option::max } else { both },
+                ),
+                ..every(one.modalities, other.modalities, both)
             },
             units,
             conditions: one.conditions.into_iter().chain(other.conditions).collect(),
             cost: one.cost.zip(other.cost).and_then(|(one, other)| costs(&one, &other)),
             iterations,
             invalid: one.invalid.saturating_add(other.invalid),
-            invalid_members: &one.invalid_members | &other.invalid_members,
-            part: one.part,
-            includes_cache: true,
-            ..Self::default()
         }
     }
 
     /// The same usage in the shape whose input includes the cached tokens. Only usage of one
     /// shape can be added.
     fn with_cache_inside(mut self) -> Self {
-        self.input = self.settle_input();
-        self.read_inside = self.cache_read();
-        self.write_inside = self.cache_write();
-        self.write_inside_12h = self.cache_write_long();
-        self.reasoning = self.reasoning();
-        self.includes_cache = true;
-        (self.read_outside, self.read_inside_flat, self.reasoning_flat) = (None, None, None);
-        (self.write_outside, self.write_outside_5m, self.write_outside_1h) = (None, None, None);
+        let mut readings = Readings::default();
+        for (tokens, reading) in [
+            (Tokens::Input, self.input()),
+            (Tokens::CacheRead, self.cache_read()),
+            (Tokens::CacheWrite, self.cache_write()),
+            (Tokens::CacheWriteLong, self.readings.get(Tokens::CacheWriteLong)),
+            (Tokens::Output, self.output()),
+            (Tokens::Reasoning, self.reasoning()),
+            (Tokens::Citations, self.readings.get(Tokens::Citations)),
+            (Tokens::Total, self.readings.get(Tokens::Total)),
+        ] {
+            readings.take(tokens, reading);
+        }
+        self.modalities = self.settle_modalities();
+        self.readings = readings;
+        self.has_input_details = true;
         self
     }
 }
@@ -76,13 +117,23 @@ fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.zip(other).map(|(one, other)| one.saturating_add(other))
 }
 
-fn all(one: ByModality, other: ByModality) -> ByModality {
+type Join = fn(Option<u64>, Option<u64>) -> Option<u64>;
+
+fn every(one: Modalities, other: Modalities, join: Join) -> Modalities {
+    Modalities {
+        input: parts(one.input, other.input, join),
+        output: parts(one.output, other.output, join),
+        cache_read: parts(one.cache_read, other.cache_read, join),
+    }
+}
+
+fn parts(one: ByModality, other: ByModality, join: Join) -> ByModality {
     ByModality {
-        text: both(one.text, other.text),
-        audio: both(one.audio, other.audio),
-        image: both(one.image, other.image),
-        video: both(one.video, other.video),
-        multimodal: both(one.multimodal, other.multimodal),
+        text: join(one.text, other.text),
+        audio: join(one.audio, other.audio),
+        image: join(one.image, other.image),
+        video: join(one.video, other.video),
+        multimodal: join(one.multimodal, other.multimodal),
     }
 }
 
@@ -91,7 +142,6 @@ fn costs(one: &str, other: &str) -> Option<String> {
         |text: &str| Decimal::from_str_exact(text).or_else(|_| Decimal::from_scientific(text)).ok();
     amount(one)?.checked_add(amount(other)?).map(|sum| sum.to_string())
 }
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -186,7 +236,7 @@ mod tests {
         };
         let sum = report("0.1").plus(report("2e-1"));
         assert_eq!(sum.cost.as_deref(), Some("0.3"));
-        assert_eq!(sum.total, Some(18));
+        assert_eq!(sum.readings.get(Tokens::Total), Reading::Number(18));
         let usage = settled(&sum);
         assert_eq!(numbers(&usage), [Some(8), None, Some(6), Some(8), None]);
         assert_eq!(usage.cache_write_long_input_tokens, Some(4));
@@ -198,7 +248,7 @@ mod tests {
         let good = read(r#"{"prompt_tokens":9,"completion_tokens":4}"#);
         let bad = read(r#"{"prompt_tokens":9,"completion_tokens":1e308}"#);
         let sum = good.plus(bad);
-        assert_eq!((sum.input, sum.output, sum.invalid), (Some(18), None, 1));
-        assert_eq!(sum.invalid_members, [Member::OutputTokens].into());
+        assert_eq!((sum.input(), sum.output()), (Reading::Number(18), Reading::Unreadable));
+        assert_eq!((sum.invalid, sum.invalid_members()), (1, [Member::OutputTokens].into()));
     }
 }

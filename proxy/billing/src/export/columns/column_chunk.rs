@@ -1,5 +1,5 @@
-//! One column of a group that is open: its values are encoded as they come, and its pages held until
-//! the columns before it are whole.
+//! One column of the open row group. Its values are encoded at once, and its pages are kept until
+//! the columns before it are written.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,30 +12,30 @@ use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::values::{Column, Texts};
+use super::column_buffer::{ColumnBuffer, Texts};
 use crate::export::error::ExportError;
 
-/// Pages of one column.
-pub(super) struct Chunk {
+/// The pages of one column.
+pub(super) struct ColumnChunk {
     writer: ColumnWriter<'static>,
     texts: Texts,
-    pages: Held,
+    pages: SharedBuffer,
 }
 
-impl Chunk {
+impl ColumnChunk {
     pub(super) fn new(column: &ColumnDescPtr, properties: &WriterPropertiesPtr) -> Self {
-        let pages = Held::default();
-        let writer = Box::new(Pages(TrackedWrite::new(pages.clone())));
+        let pages = SharedBuffer::default();
+        let writer = Box::new(OwnedPageWriter(TrackedWrite::new(pages.clone())));
         let writer = get_column_writer(Arc::clone(column), Arc::clone(properties), writer);
         Self { writer, texts: Texts::default(), pages }
     }
 
-    /// Writes the column of some rows.
-    pub(super) fn write(&mut self, column: &mut Column) -> Result<(), ExportError> {
+    /// Writes the values of one column.
+    pub(super) fn write(&mut self, column: &mut ColumnBuffer) -> Result<(), ExportError> {
         column.write(&mut self.writer, &mut self.texts)
     }
 
-    /// Ends it, as the next column of `group`.
+    /// Ends the column and appends it to `group`.
     pub(super) fn append_to<W: Write + Send>(
         self,
         group: &mut SerializedRowGroupWriter<'_, W>,
@@ -45,17 +45,17 @@ impl Chunk {
     }
 }
 
-/// Bytes that the writer of a column puts away, and its chunk takes.
+/// A buffer that is shared by the writer of a column and its chunk.
 #[derive(Clone, Default)]
-struct Held(Arc<Mutex<Vec<u8>>>);
+struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Held {
+impl SharedBuffer {
     fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Write for Held {
+impl Write for SharedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
     }
@@ -65,10 +65,10 @@ impl Write for Held {
     }
 }
 
-/// Parquet's own writer of pages, without a loan of what it writes to.
-struct Pages(TrackedWrite<Held>);
+/// Parquet's writer of pages. It owns its output and does not borrow it.
+struct OwnedPageWriter(TrackedWrite<SharedBuffer>);
 
-impl PageWriter for Pages {
+impl PageWriter for OwnedPageWriter {
     fn write_page(&mut self, page: CompressedPage) -> Result<PageWriteSpec, ParquetError> {
         SerializedPageWriter::new(&mut self.0).write_page(page)
     }

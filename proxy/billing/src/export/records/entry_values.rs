@@ -1,21 +1,21 @@
-//! Takes an entry apart: which value of it goes into which column.
+//! Splits an entry into the values of the columns.
 
 use taximeter_json::Reader;
 use taximeter_ledger::Stage;
 
-use super::members::{MEMBERS, Reading, Within, find_column};
+use super::members::{MEMBERS, ParentObject, ValueSource, find_column};
 
-/// What goes into each column, as the entry has it.
-pub(super) struct Cells<'a>([Option<&'a [u8]>; MEMBERS.len()]);
+/// The value of each column, as it is in the entry.
+pub(super) struct EntryValues<'a>([Option<&'a [u8]>; MEMBERS.len()]);
 
-impl<'a> Cells<'a> {
-    /// The cells of an entry; `None` where a parser is needed to tell.
+impl<'a> EntryValues<'a> {
+    /// The values of an entry. `None` if only a parser can tell.
     pub(super) fn read(entry: &'a [u8]) -> Option<Self> {
-        let mut cells = Self([None; MEMBERS.len()]);
+        let mut values = Self([None; MEMBERS.len()]);
         let mut reader = Reader::compact(entry);
-        cells.read_object(Within::Record, &mut reader, &mut 0)?;
+        values.read_object(ParentObject::Record, &mut reader, &mut 0)?;
         reader.end().ok()?;
-        Some(cells)
+        Some(values)
     }
 
     /// The value of a column.
@@ -23,10 +23,10 @@ impl<'a> Cells<'a> {
         self.0.get(column).copied().flatten()
     }
 
-    /// Reads the members of one object. The next one is likely that of column `next`.
+    /// Reads the members of one object. The next member is probably the one of column `next`.
     fn read_object(
         &mut self,
-        within: Within,
+        parent: ParentObject,
         reader: &mut Reader<'a>,
         next: &mut usize,
     ) -> Option<()> {
@@ -35,31 +35,31 @@ impl<'a> Cells<'a> {
             if key.is_escaped() {
                 return None;
             }
-            let inner = within.inner(key.raw()).filter(|_| reader.peek() == Some(b'{'));
+            let inner = parent.inner(key.raw()).filter(|_| reader.peek() == Some(b'{'));
             if let Some(inner) = inner {
                 self.read_object(inner, reader, next)?;
                 continue;
             }
             let value = reader.verbatim().ok()?.raw();
-            if let Some(column) = find_column(within, key.raw(), *next) {
+            if let Some(column) = find_column(parent, key.raw(), *next) {
                 *next = self.keep(column, value)?;
             }
         }
         Some(())
     }
 
-    /// Keeps what the columns of a member, from this one on, are made of. Gives the column behind
-    /// them.
+    /// Stores the value of a member in its columns, which begin with `column`. Returns the column
+    /// after them.
     fn keep(&mut self, column: usize, value: &'a [u8]) -> Option<usize> {
-        match MEMBERS.get(column)?.reading {
-            Reading::Value | Reading::Entry => {
+        match MEMBERS.get(column)?.source {
+            ValueSource::Value | ValueSource::Entry => {
                 self.keep_one(column, value)?;
                 Some(column + 1)
             }
-            Reading::Stage => {
+            ValueSource::Stage => {
                 let behind = column + Stage::ALL.len();
                 if value != b"null" {
-                    // Stages by name are in seconds: a parser reads them.
+                    // Stages by name have seconds. A parser reads them.
                     let micros = value.strip_prefix(b"[")?.strip_suffix(b"]")?;
                     for (column, micros) in (column..behind).zip(micros.split(|sign| *sign == b','))
                     {
@@ -71,7 +71,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Keeps the value of a column, which comes once.
+    /// Stores the value of one column. Each column has one value.
     fn keep_one(&mut self, column: usize, value: &'a [u8]) -> Option<()> {
         let cell = self.0.get_mut(column)?;
         if cell.is_some() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use taximeter_billing::StatementJournal;
-use taximeter_journal::{CORRECTIONS, Extent, JournalError, REQUESTS, extent, place};
+use taximeter_journal::{CORRECTIONS, Extent, JournalError, REQUESTS, extent, journal_dir};
 
 /// The journals of `data_dir` up to their last entries, without empty ones.
 ///
@@ -44,7 +44,7 @@ fn journal(
     name: &str,
     last: u64,
 ) -> Result<Option<StatementJournal>, JournalError> {
-    let Some(dir) = place(data_dir, name) else { return Ok(None) };
+    let Some(dir) = journal_dir(data_dir, name) else { return Ok(None) };
     let named = |Extent { gateway, last, digest }| StatementJournal {
         name: name.to_owned(),
         gateway,

@@ -1,18 +1,19 @@
-//! Marks are found wherever they are, in the way of nothing, and never taken for what they are not.
+//! Readers find sync marks anywhere, read entries past them, and mistake nothing else for one.
 
 use super::*;
 
 const BEFORE: Position = Position { seq: 40, chain: 7 };
 
-/// A segment with a mark behind every entry, where its marks begin, and the frame before each.
-fn marked(entries: &[Entry]) -> (Vec<u8>, Vec<usize>, Vec<Position>) {
+/// A segment with a sync mark after every entry, where its marks begin, and the position of the
+/// frame before each.
+fn with_marks(entries: &[Entry]) -> (Vec<u8>, Vec<usize>, Vec<Position>) {
     let (mut bytes, _, _) = segment(&[], BEFORE);
     let (mut position, mut marks, mut befores) = (BEFORE, Vec::new(), Vec::new());
     for entry in entries {
-        position = Draft::new(entry, &mut Vec::new()).unwrap().seal(position, &mut bytes);
+        position = EncodedEntry::new(entry, &mut Vec::new()).unwrap().append(position, &mut bytes);
         marks.push(bytes.len());
         befores.push(position);
-        Mark { synced: position.seq }.seal(&mut bytes);
+        SyncMark { synced: position.seq }.append(&mut bytes);
     }
     (bytes, marks, befores)
 }
@@ -20,16 +21,16 @@ fn marked(entries: &[Entry]) -> (Vec<u8>, Vec<usize>, Vec<Position>) {
 proptest! {
     #[test]
     fn entries_are_read_past_marks(entries in entries(), split in any::<Index>()) {
-        let (bytes, _, befores) = marked(&entries);
+        let (bytes, _, befores) = with_marks(&entries);
         let (head, tail) = bytes.split_at(split.index(bytes.len()));
         let (framed, end) = read(Reader::new(None, 1), &[head, tail]);
         prop_assert_eq!((plain(framed), end), (numbered(&entries, 41), Ok(())));
-        prop_assert_eq!(Mark::last_in(&bytes), befores.last().map(|last| last.seq));
+        prop_assert_eq!(SyncMark::last_in(&bytes), befores.last().map(|last| last.seq));
     }
 
     #[test]
     fn a_mark_that_was_cut_off_is_a_torn_end(entries in entries(), left in 1..23usize) {
-        let (bytes, marks, _) = marked(&entries);
+        let (bytes, marks, _) = with_marks(&entries);
         let last = *marks.last().unwrap();
         let (framed, end) = read_whole(&bytes[..last + left]);
         prop_assert_eq!(plain(framed), numbered(&entries, 41));
@@ -40,7 +41,7 @@ proptest! {
     fn a_bit_that_turns_over_in_a_mark_is_found_and_costs_no_entry(
         entries in entries(), which: Index, bit in 0..23 * 8usize,
     ) {
-        let (mut bytes, marks, befores) = marked(&entries);
+        let (mut bytes, marks, befores) = with_marks(&entries);
         let which = which.index(marks.len());
         bytes[marks[which] + bit / 8] ^= 1 << (bit % 8);
         let (framed, end) = read_whole(&bytes);
@@ -48,43 +49,43 @@ proptest! {
         let offset = marks[which] as u64;
         let is_found = matches!(end, Err(Fault::Damaged { offset: at, .. }) if at == offset);
         prop_assert!(is_found, "{:?}", end);
-        let found = resume(&bytes, offset, Some(befores[which]));
+        let found = find_resume_point(&bytes, offset, Some(befores[which]));
         let next = (which + 1 < entries.len())
-            .then(|| Resumed { offset: offset + 23, before: befores[which] });
+            .then(|| ResumePoint { offset: offset + 23, before: befores[which] });
         prop_assert_eq!(found, next);
     }
 
     #[test]
     fn an_entry_that_is_lost_before_a_mark_costs_only_itself(entries in entries(), which: Index) {
-        let (mut bytes, marks, befores) = marked(&entries);
+        let (mut bytes, marks, befores) = with_marks(&entries);
         let which = which.index(entries.len());
         let begins = if which == 0 { 512 } else { marks[which - 1] + 23 };
         bytes[begins + 14] ^= 1;
         let before = if which == 0 { BEFORE } else { befores[which - 1] };
-        let found = resume(&bytes, begins as u64, Some(before));
+        let found = find_resume_point(&bytes, begins as u64, Some(before));
         let next = (which + 1 < entries.len())
-            .then(|| Resumed { offset: marks[which] as u64 + 23, before: befores[which] });
+            .then(|| ResumePoint { offset: marks[which] as u64 + 23, before: befores[which] });
         prop_assert_eq!(found, next);
-        // What is behind it says that it had been synced.
-        prop_assert_eq!(Mark::last_in(&bytes[begins..]), Some(40 + entries.len() as u64));
+        // The marks after the damaged entry say that it was synced.
+        prop_assert_eq!(SyncMark::last_in(&bytes[begins..]), Some(40 + entries.len() as u64));
     }
 }
 
 #[test]
 fn a_text_that_looks_like_a_mark_is_none() {
     let mut mark = Vec::new();
-    Mark { synced: 99 }.seal(&mut mark);
+    SyncMark { synced: 99 }.append(&mut mark);
     let text = String::from_utf8_lossy(&mark).into_owned();
     let entry = Reserve { request_id: text, ..reserve(5, None) };
     let (bytes, ..) = segment(&[Entry::Reserve(Box::new(entry))], BEFORE);
-    assert_eq!(Mark::last_in(&bytes), None);
+    assert_eq!(SyncMark::last_in(&bytes), None);
 }
 
 #[test]
 fn a_mark_of_what_is_not_there_is_damage() {
     let (mut bytes, _, position) = segment(&[void(1)], BEFORE);
     let offset = bytes.len() as u64;
-    Mark { synced: position.seq + 1 }.seal(&mut bytes);
+    SyncMark { synced: position.seq + 1 }.append(&mut bytes);
     let (_, end) = read_whole(&bytes);
     assert!(matches!(end, Err(Fault::Damaged { offset: at, .. }) if at == offset), "{end:?}");
 }

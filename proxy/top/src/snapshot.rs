@@ -8,7 +8,7 @@ use super::sample::{Ledger, Running, Store, Upstream};
 
 /// All data that the screen shows at one moment.
 #[derive(Debug, Clone)]
-pub(super) struct Picture {
+pub(super) struct Snapshot {
     /// The name of the gateway.
     pub(super) gateway: String,
     pub(super) version: String,
