@@ -260,6 +260,7 @@ fn whole() -> Record {
         record["usage"]["flags"] = json!(["estimated"]);
         record["timing"]["longest_stall"] = json!(1.5e-7);
         record["reported_cost"] = json!("0.001");
+        record["error"] = json!({"status": "429", "type": "busy"});
         record["resource"] = json!({"k8s.pod.name": "a-0"});
     })
 }
@@ -302,6 +303,7 @@ fn every_field_of_a_record_has_its_column() {
         ("status", json!("200")),
         ("end", json!("complete")),
         ("error_type", json!(null)),
+        ("error", json!(r#"{"status":"429","type":"busy"}"#)),
         ("finish_reasons", json!(r#"["stop"]"#)),
         ("usage_source", json!("reported")),
         ("usage_sources", json!(r#"{"input_tokens":"reported"}"#)),
