@@ -114,7 +114,7 @@ pub(super) fn usage(
     ] {
         if *tokens == Some(0) && counted.is_some_and(|counted| counted.tokens > 0) {
             *tokens = None;
-            told.flag(member, Flag::Zero);
+            provenance.flag(member, Flag::Zero);
         }
     }
     if let Some(tokens) = usage.input_tokens {
