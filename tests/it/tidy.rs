@@ -13,7 +13,7 @@ mod imports;
 const PURE: &[(&str, &[&str])] = &[
     ("taximeter-json", &[]),
     ("taximeter-pricing", &["taximeter-json"]),
-    ("taximeter-tokenizer", &[]),
+    ("taximeter-tokenizer", &["taximeter-json"]),
     ("taximeter-meter", &["taximeter-json", "taximeter-pricing"]),
     ("taximeter-ledger", &["taximeter-json", "taximeter-pricing"]),
     ("taximeter-billing", &["taximeter-json", "taximeter-ledger", "taximeter-pricing"]),
