@@ -212,7 +212,7 @@ fn write_notes(out: &mut String, invoice: &Invoice) {
             );
         }
         Some(_) if !invoice.totals.is_empty() => {
-            let _ = writeln!(out, "No forecast yet: it goes by a day at least.");
+            let _ = writeln!(out, "No forecast yet: it needs at least one day.");
         }
         _ => {}
     }

@@ -349,7 +349,7 @@ impl InFlight {
         let InFlightStage::Answering(Answering { meter, passing, .. }) = stage else {
             return Delivery { forward: data, hold: Bytes::new() };
         };
-        let passage = meter.on_bytes(now, data);
+        let delivery = meter.on_bytes(now, data);
         live.generated(now, meter.output_chunks());
         let choose = |meter: &Meter| {
             let recounts = gateway.upstream(asked.upstream).recount;
@@ -361,7 +361,7 @@ impl InFlight {
             Next::Load(tokenizer) => gateway.process().load(tokenizer),
             Next::Panicked => gateway.telemetry.emit(&CountSkipped { cause: "panic" }),
         }
-        passage
+        delivery
     }
 
     /// Counts a long prompt while the engine works on it, if it will surely be counted.
