@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::fixtures::{DONE, HELLO, ROLE, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{Message, answer, json_answer, post, stream_answer};
+use crate::patience::patiently;
 
 const STREAM: [&str; 4] = [ROLE, HELLO, STOP, DONE];
 
@@ -152,6 +153,9 @@ fn a_client_that_leaves_while_its_request_is_refused_owes_nothing() {
     let client = gateway.chat("", STREAM_CHAT);
     let (mut connection, _) = engine.request();
     connection.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 100\r\n\r\n{\"error\":");
+    let stage = || gateway.admin("/api/v1/live").json()["requests"][0]["stage"].clone();
+    let answered = patiently(|| (stage() == "answered").then_some(()));
+    assert!(answered.is_some(), "the gateway has the head of the refusal");
     drop(client);
     connection.assert_closed_by_gateway();
     gateway.await_voids("upstream_refused", 1);

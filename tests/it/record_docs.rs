@@ -30,7 +30,7 @@ const NEVER: usize = usize::MAX;
 
 const CHAT: &str = "/v1/chat/completions";
 
-const SHOWN: [Shown; 5] = [
+const SHOWN: [Shown; 6] = [
     Shown {
         title: "OpenAI",
         fixture: "openai/chat_usage.sse",
@@ -70,6 +70,14 @@ const SHOWN: [Shown; 5] = [
         upstream: "dialect: vllm, usage: continuous",
         route: CHAT,
         request: r#"{"model":"qwen","stream":true,"messages":[]}"#,
+    },
+    Shown {
+        title: "TGI",
+        fixture: "tgi/generate_stream_error.sse",
+        leaves_after: NEVER,
+        upstream: "dialect: tgi",
+        route: "/generate_stream",
+        request: r#"{"inputs":"Where to?"}"#,
     },
 ];
 

@@ -169,7 +169,8 @@ impl Meter {
         }
     }
 
-    /// Bytes that are withheld because their event is not whole; at the end of the body they go on.
+    /// Bytes that are withheld because their event is not whole; at the end of the body they go on,
+    /// in front of what is held.
     /// An unfinished usage event that only we asked for is dropped here too.
     pub fn take_withheld(&mut self) -> Bytes {
         let event = if self.kind.is_in_blocks() { self.blocks.close() } else { None };
@@ -265,7 +266,8 @@ impl Meter {
         let is_unknown = is_empty
             && matches!(self.kind, BodyKind::Document | BodyKind::Opaque)
             && answer.id.is_none()
-            && answer.model.is_none();
+            && answer.model.is_none()
+            && answer.error.is_none();
         answer.has_unread =
             is_half || is_unknown || counts.lines_too_long > 0 || counts.decode_stopped > 0;
         answer.counts.usage_invalid = answer.reports.invalid();
@@ -303,7 +305,7 @@ impl Meter {
             return self.on_events([withheld, read].concat().into());
         }
         self.body.push(&read);
-        if self.first_line.is_open() && self.filter.withhold(&read) {
+        if self.is_success && self.first_line.is_open() && self.filter.withhold(&read) {
             return Delivery::default();
         }
         if self.filter.hides() {

@@ -33,6 +33,8 @@ pub(crate) struct Sniffer {
     /// A list is a stream of its elements.
     streams_lists: bool,
     declared: Option<BodyKind>,
+    /// The head announced a web page.
+    is_page: bool,
     /// The first bytes that are neither blank nor a byte order mark, as few as decide.
     seen: Vec<u8>,
 }
@@ -50,6 +52,7 @@ impl Sniffer {
     pub(crate) fn declare(&mut self, content_type: Option<&str>) -> BodyKind {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
         let essence = essence.trim().to_ascii_lowercase();
+        self.is_page = matches!(essence.as_str(), "text/html" | "application/xhtml+xml");
         self.declared = match essence.as_str() {
             "" => None,
             "text/event-stream" => Some(BodyKind::Events),
@@ -64,6 +67,12 @@ impl Sniffer {
     /// What the head said.
     pub(crate) const fn declared(&self) -> Option<BodyKind> {
         self.declared
+    }
+
+    /// Whether the head announced a web page, which no engine generates: something in front of the
+    /// engine has answered.
+    pub(crate) const fn is_page(&self) -> bool {
+        self.is_page
     }
 
     /// Whether nothing was announced that could be read, and nothing has come.

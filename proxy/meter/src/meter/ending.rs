@@ -22,7 +22,9 @@ impl Meter {
         let may_lack_text = self.wire.may_lack_text();
         let has_something = match self.kind {
             BodyKind::Opaque => {
-                may_lack_text && self.sniffer.declared() != Some(BodyKind::Document)
+                may_lack_text
+                    && self.sniffer.declared() != Some(BodyKind::Document)
+                    && !self.sniffer.is_page()
             }
             // What nobody has said is no text.
             BodyKind::Unsure => self.wire == Wire::Transcriptions && self.sniffer.expects_nothing(),

@@ -64,6 +64,7 @@ pub(super) async fn answer(
             }
         }
     };
+    pieces.push(settlement.take_withheld());
     pieces.push(held.join());
     match end {
         Ok(()) => {

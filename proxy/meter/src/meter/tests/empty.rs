@@ -48,6 +48,10 @@ fn an_answer_that_tells_why_it_is_empty_or_is_no_text_is_complete() {
         let exchange = Exchange { wire, content_type: Some(content_type), ..JSON };
         assert_eq!(measure(exchange, "ID3").ending, Ending::Complete, "{content_type}");
     }
+    for &wire in Wire::ALL.iter().filter(|wire| wire.format().is_some()) {
+        let page = Exchange { wire, content_type: Some("text/html; charset=utf-8"), ..JSON };
+        assert_eq!(measure(page, "<html>busy</html>").ending, Ending::Truncated, "{wire:?}");
+    }
 }
 
 #[test]
