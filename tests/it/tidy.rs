@@ -14,7 +14,8 @@ const PURE: &[(&str, &[&str])] = &[
     ("taximeter-json", &[]),
     ("taximeter-pricing", &["taximeter-json"]),
     ("taximeter-tokenizer", &["taximeter-json"]),
-    ("taximeter-meter", &["taximeter-json", "taximeter-pricing"]),
+    ("taximeter-framing", &["taximeter-json"]),
+    ("taximeter-meter", &["taximeter-framing", "taximeter-json", "taximeter-pricing"]),
     ("taximeter-ledger", &["taximeter-json", "taximeter-pricing"]),
     ("taximeter-billing", &["taximeter-json", "taximeter-ledger", "taximeter-pricing"]),
     (
@@ -64,6 +65,7 @@ const MAY_NAME_ALL: &[&str] = &["taximeter-proxy", "taximeter-tests", "taximeter
 const PROXY_FOLDERS: &[&str] = &[
     "admin",
     "billing",
+    "framing",
     "gateway",
     "journal",
     "json",

@@ -13,12 +13,12 @@ use crate::dialect_detector::DialectDetector;
 use crate::facts::{Content, Facts, Format};
 use crate::json::Malformed;
 use crate::measurement::{Ending, Measurement};
-use crate::partial::Data;
 use crate::provider_error::name;
-use crate::sse::Event;
 use crate::template::{Template, TemplateMatch};
 use crate::timing::TimingRecorder;
 use crate::wire::{Wire, error};
+use taximeter_framing::Data;
+use taximeter_framing::Event;
 
 /// What is known about an exchange before its answer comes.
 #[derive(Debug, Clone, Copy)]

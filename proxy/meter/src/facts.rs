@@ -9,8 +9,8 @@ pub(crate) use crate::generated::Content;
 use crate::generated::Form;
 use crate::json::{Malformed, Text};
 use crate::provider_error::ProviderError;
-use crate::sse::Event;
 use crate::usage::{Part, Report};
+use taximeter_framing::Event;
 
 /// What one wire format's answers say, in the facts that all share.
 pub(crate) trait Format: std::fmt::Debug + Send + Sync {

@@ -25,12 +25,12 @@
 //!
 //! # How an answer is read
 //!
-//! `sniff` decides the kind of the body, `blocks` cuts a stream into events, and each wire format
+//! The crate `framing` decides the kind of the body and cuts a stream into events. Each wire format
 //! turns an event into a few facts (`facts`): content began, usage is this, the stream is over.
 //! What was generated (`generated`) goes to `output_text`, which keeps it for counting. Engines send
 //! some text twice: `channel_text` tells what of it is new.
 //! `delivery` says which bytes may go on at once and which wait because something must be removed.
-//! An encoded answer passes as it came while `decode` reads a copy, and stops at damage or at its
+//! An encoded answer passes as it came while a decoder reads a copy, and stops at damage or at its
 //! limits. `template` is a shortcut for chunks that differ only in their text. `content` turns a
 //! request and its answer into messages of the GenAI conventions, for traces.
 //!
@@ -40,36 +40,26 @@
 mod answer;
 mod answer_reader;
 mod asking;
-mod blocks;
-mod body;
 mod calls;
 mod channel_text;
 mod content;
 mod cut;
-mod decode;
 mod delivery;
 mod dialect;
 mod dialect_detector;
-mod elements;
 mod exponential_histogram;
 mod facts;
-mod first_line;
 mod form;
-mod frames;
 mod generated;
 mod json;
-mod lines;
 mod measurement;
 mod meter;
 mod output_text;
-mod partial;
 mod prompt;
 mod provider_error;
 mod reader;
 mod reports;
 mod request;
-mod sniff;
-mod sse;
 mod template;
 mod timing;
 mod usage;
@@ -78,11 +68,9 @@ mod wire;
 pub use answer_reader::Setup;
 pub use asking::{Hidden, UsageAsk};
 pub use content::{Asked, Transcript};
-pub use decode::{DecodeFault, Decoder, is_identity, is_readable};
 pub use delivery::Delivery;
 pub use dialect::Dialect;
 pub use exponential_histogram::ExponentialHistogram;
-pub use frames::exception;
 pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };

@@ -8,18 +8,18 @@ use bytes::{Bytes, BytesMut};
 use taximeter_json::Condensed;
 
 use crate::answer_reader::{AnswerReader, Setup};
-use crate::blocks::Blocks;
-use crate::body::Body;
 use crate::content::Transcript;
 use crate::cut::{Cut, Trim};
-use crate::decode::{DecodeFault, Decoder, RATIO_MAX, is_identity};
 use crate::delivery::{Delivery, EventFilter, Verdict};
-use crate::first_line::FirstLine;
 use crate::measurement::{Ending, Measurement, StreamEnd};
-use crate::sniff::{BodyKind, Sniffer};
-use crate::sse::Event;
 use crate::usage;
 use crate::wire::Wire;
+use taximeter_framing::Blocks;
+use taximeter_framing::Body;
+use taximeter_framing::Event;
+use taximeter_framing::FirstLine;
+use taximeter_framing::{BodyKind, Sniffer};
+use taximeter_framing::{DecodeFault, Decoder, RATIO_MAX, is_identity};
 
 /// Where Gemini says which tier has served.
 const SERVICE_TIER: &str = "x-gemini-service-tier";

@@ -229,10 +229,10 @@ mod tests {
     use super::*;
     use crate::asking::Hidden;
     use crate::json::Reader;
-    use crate::partial::Data;
-    use crate::sse::Event;
     use crate::usage::Report;
     use crate::wire::Wire;
+    use taximeter_framing::Data;
+    use taximeter_framing::Event;
 
     const CHAT: &str = r#"{"id":"c","model":"m","service_tier":"x",
         "choices":[{"index":0,"delta":{"content":" the"},"finish_reason":null}],

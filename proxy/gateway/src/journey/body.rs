@@ -9,7 +9,8 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use taximeter_meter::{DecodeFault, Decoder, RequestFacts, RequestReader, Wire, is_identity};
+use taximeter_framing::{DecodeFault, Decoder, is_identity};
+use taximeter_meter::{RequestFacts, RequestReader, Wire};
 use taximeter_net::upstream::RequestBody;
 use taximeter_system::clock;
 

@@ -9,7 +9,8 @@ use http::header::{
     WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Response, StatusCode};
-use taximeter_meter::{DecodeFault, RequestFault};
+use taximeter_framing::DecodeFault;
+use taximeter_meter::RequestFault;
 use taximeter_net::framing::FramingFault;
 
 pub(crate) use self::stream::{StreamShape, stream_error};

@@ -5,9 +5,9 @@ use taximeter_json::Condensed;
 use super::{BodyCoding, Meter};
 use crate::answer_reader::AnswerReader;
 use crate::measurement::StreamEnd;
-use crate::partial::Data;
-use crate::sniff::BodyKind;
 use crate::wire::Wire;
+use taximeter_framing::BodyKind;
+use taximeter_framing::Data;
 
 impl Meter {
     /// Whether an answer of success has neither content nor usage, nor tells why.

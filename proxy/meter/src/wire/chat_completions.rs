@@ -5,7 +5,7 @@ use super::choices;
 use crate::facts::{Content, Facts, Format};
 use crate::generated::ChannelKind;
 use crate::json::{Malformed, Reader, Text};
-use crate::sse::Event;
+use taximeter_framing::Event;
 
 /// How deep content may be nested in content (Mistral: a thinking part holds text parts).
 const PARTS_DEPTH_MAX: u8 = 3;

@@ -3,8 +3,8 @@
 use super::arguments::read_arguments;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
-use crate::sse::Event;
 use crate::usage::Report;
+use taximeter_framing::Event;
 
 #[derive(Debug)]
 pub(super) struct Converse;

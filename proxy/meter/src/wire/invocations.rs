@@ -6,7 +6,7 @@ use super::choices;
 use super::embeddings::Embeddings;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
-use crate::sse::Event;
+use taximeter_framing::Event;
 
 #[derive(Debug)]
 pub(super) struct Invocations;

@@ -3,8 +3,8 @@
 use super::error;
 use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader, Text};
-use crate::sse::Event;
 use crate::usage::{Part, Report};
+use taximeter_framing::Event;
 
 #[derive(Debug)]
 pub(super) struct LlamaCompletion;

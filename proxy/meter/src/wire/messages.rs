@@ -4,8 +4,8 @@ use super::arguments::read_arguments;
 use super::error;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader, Text};
-use crate::sse::Event;
 use crate::usage::Report;
+use taximeter_framing::Event;
 
 #[derive(Debug)]
 pub(super) struct Messages;

@@ -6,8 +6,8 @@ use crate::calls::Calls;
 use crate::facts::{Content, Facts, Format};
 use crate::generated::ChannelKind;
 use crate::json::{Malformed, Reader, Text};
-use crate::sse::Event;
 use crate::usage::Report;
+use taximeter_framing::Event;
 
 #[derive(Debug)]
 pub(super) struct Responses;

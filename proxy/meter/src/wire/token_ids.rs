@@ -3,7 +3,7 @@
 use super::choices;
 use crate::facts::{Facts, Format};
 use crate::json::Malformed;
-use crate::sse::Event;
+use taximeter_framing::Event;
 
 #[derive(Debug)]
 pub(super) struct TokenIds;

@@ -5,8 +5,8 @@ use super::choices::choice;
 use super::error;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
-use crate::sse::Event;
 use crate::usage::Report;
+use taximeter_framing::Event;
 
 #[derive(Debug)]
 pub(super) struct Transcriptions;

@@ -4,7 +4,7 @@ use super::error;
 use super::generate::{self, Generate};
 use crate::facts::{Facts, Format};
 use crate::json::{Malformed, Reader};
-use crate::sse::Event;
+use taximeter_framing::Event;
 
 #[derive(Debug)]
 pub(super) struct VertexGenerate;

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use http::Response;
 use http::header::RETRY_AFTER;
 use serde_json::Value;
-use taximeter_meter::{DecodeFault, RequestFault};
+use taximeter_framing::DecodeFault;
+use taximeter_meter::RequestFault;
 use taximeter_net::framing::FramingFault;
 use taximeter_tests::generated::is_fresh;
 

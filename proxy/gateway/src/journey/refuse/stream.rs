@@ -1,7 +1,7 @@
 //! The error event of a stream that must be cut after its head was sent.
 
 use bytes::Bytes;
-use taximeter_meter::exception;
+use taximeter_framing::exception;
 
 /// The exception that Bedrock sends in a stream that breaks off.
 const STREAM_EXCEPTION: &str = "modelStreamErrorException";

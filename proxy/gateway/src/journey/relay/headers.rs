@@ -11,7 +11,8 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 use taximeter_config::{Secret, Upstream};
-use taximeter_meter::{Dialect, is_readable};
+use taximeter_framing::is_readable;
+use taximeter_meter::Dialect;
 use taximeter_net::fields::{API_KEY, KEEP_ALIVE, PROXY_CONNECTION, X_API_KEY, X_GOOG_API_KEY};
 use taximeter_net::upstream::RequestBody;
 

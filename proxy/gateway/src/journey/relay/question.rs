@@ -6,7 +6,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use http::header::CONTENT_ENCODING;
 use http::request::Parts;
-use taximeter_meter::{Hidden, is_identity};
+use taximeter_framing::is_identity;
+use taximeter_meter::Hidden;
 use taximeter_system::clock;
 use taximeter_telemetry::events::{QuestionRefused, UpstreamRetried};
 

@@ -51,7 +51,7 @@ impl Sent {
             }
             Self::MarkedEvent => format!("\u{feff}: hi\ndata:{document}\n\n").into_bytes(),
             Self::Line => format!("{document}\r\n").into_bytes(),
-            Self::Frame => crate::frames::exception("chunk", document),
+            Self::Frame => taximeter_framing::exception("chunk", document),
             Self::Element | Self::Document => document.clone().into_bytes(),
         };
         match self {

@@ -9,7 +9,7 @@ const BYTE_ORDER_MARK: [u8; 3] = *b"\xef\xbb\xbf";
 
 /// Watches a body that begins with a document.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FirstLine {
+pub enum FirstLine {
     /// Nothing but blanks has come.
     #[default]
     Before,
@@ -25,12 +25,13 @@ pub(crate) enum FirstLine {
 
 impl FirstLine {
     /// Whether more bytes can tell.
-    pub(crate) const fn is_open(self) -> bool {
+    #[must_use]
+    pub const fn is_open(self) -> bool {
         matches!(self, Self::Before | Self::Inside(_) | Self::Behind)
     }
 
     /// Looks at the next bytes of the body.
-    pub(crate) fn look(&mut self, mut read: &[u8]) {
+    pub fn look(&mut self, mut read: &[u8]) {
         while self.is_open()
             && let Some(first) = read.iter().position(|byte| !is_blank(*byte, *self))
         {

@@ -14,15 +14,16 @@ const KEPT_CAPACITY_BYTES_MAX: usize = 16 << 10;
 
 /// What a whole block says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Data<'a> {
-    pub(crate) bytes: &'a [u8],
+pub struct Data<'a> {
+    /// The block, or what is left of it where it was condensed.
+    pub bytes: &'a [u8],
     /// The same, where the block was condensed.
-    pub(crate) condensed: Option<Condensed<'a>>,
+    pub condensed: Option<Condensed<'a>>,
 }
 
 impl<'a> Data<'a> {
     /// A block as it came.
-    pub(crate) const fn plain(bytes: &'a [u8]) -> Self {
+    pub const fn plain(bytes: &'a [u8]) -> Self {
         Self { bytes, condensed: None }
     }
 }

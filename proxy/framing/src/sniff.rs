@@ -2,7 +2,7 @@
 
 /// How a body is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum BodyKind {
+pub enum BodyKind {
     /// Too few bytes yet.
     #[default]
     Unsure,
@@ -22,14 +22,15 @@ pub(crate) enum BodyKind {
 
 impl BodyKind {
     /// Whether it comes in blocks, each of which says something, or still may.
-    pub(crate) const fn is_in_blocks(self) -> bool {
+    #[must_use]
+    pub const fn is_in_blocks(self) -> bool {
         !matches!(self, Self::Document | Self::Opaque)
     }
 }
 
 /// Watches the first bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Sniffer {
+pub struct Sniffer {
     /// A list is a stream of its elements.
     streams_lists: bool,
     declared: Option<BodyKind>,
@@ -44,12 +45,13 @@ const FIELDS: [&[u8]; 4] = [b"data:", b"event:", b"id:", b"retry:"];
 
 impl Sniffer {
     /// Of an answer in which a list is a stream of its elements, or else one document.
-    pub(crate) fn new(streams_lists: bool) -> Self {
+    #[must_use]
+    pub fn new(streams_lists: bool) -> Self {
         Self { streams_lists, ..Self::default() }
     }
 
     /// Takes the head's word. Returns `Opaque` for what cannot or need not be read.
-    pub(crate) fn declare(&mut self, content_type: Option<&str>) -> BodyKind {
+    pub fn declare(&mut self, content_type: Option<&str>) -> BodyKind {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
         let essence = essence.trim().to_ascii_lowercase();
         self.is_page = matches!(essence.as_str(), "text/html" | "application/xhtml+xml");
@@ -65,23 +67,27 @@ impl Sniffer {
     }
 
     /// What the head said.
-    pub(crate) const fn declared(&self) -> Option<BodyKind> {
+    #[must_use]
+    pub const fn declared(&self) -> Option<BodyKind> {
         self.declared
     }
 
     /// Whether the head announced a web page, which no engine generates: something in front of the
     /// engine has answered.
-    pub(crate) const fn is_page(&self) -> bool {
+    #[must_use]
+    pub const fn is_page(&self) -> bool {
         self.is_page
     }
 
     /// Whether nothing was announced that could be read, and nothing has come.
-    pub(crate) fn expects_nothing(&self) -> bool {
+    #[must_use]
+    pub fn expects_nothing(&self) -> bool {
         self.seen.is_empty() && matches!(self.declared, None | Some(BodyKind::Opaque))
     }
 
     /// Whether the head and the bytes disagree.
-    pub(crate) fn contradicts(&self, kind: BodyKind) -> bool {
+    #[must_use]
+    pub fn contradicts(&self, kind: BodyKind) -> bool {
         // A list is JSON.
         let kind = if kind == BodyKind::Elements { BodyKind::Document } else { kind };
         matches!(kind, BodyKind::Events | BodyKind::Lines | BodyKind::Frames | BodyKind::Document)
@@ -89,7 +95,7 @@ impl Sniffer {
     }
 
     /// Looks at the next bytes from the front of the body.
-    pub(crate) fn look(&mut self, read: &[u8]) -> BodyKind {
+    pub fn look(&mut self, read: &[u8]) -> BodyKind {
         for byte in read {
             let is_blank = byte.is_ascii_whitespace() || matches!(byte, 0xef | 0xbb | 0xbf);
             // In frames every byte is of a length, blank or not.

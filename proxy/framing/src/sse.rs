@@ -43,28 +43,30 @@ enum LineRest {
 
 /// One block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Block<'a> {
+pub struct Block<'a> {
     /// Offset in the read just behind the byte that ended it.
-    pub(crate) end: usize,
+    pub end: usize,
     /// What it says; comments and empty blocks say nothing.
-    pub(crate) event: Option<Event<'a>>,
+    pub event: Option<Event<'a>>,
 }
 
 /// What a block dispatches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Event<'a> {
+pub struct Event<'a> {
     /// Its name is `error`. All other names are repeated in the data by every wire format.
-    pub(crate) is_error: bool,
+    pub is_error: bool,
     /// The kind of error that it is, where its frame tells that and not its data.
-    pub(crate) exception: Option<&'a [u8]>,
-    pub(crate) data: &'a [u8],
+    pub exception: Option<&'a [u8]>,
+    /// What it says: for every wire format that is read, a JSON document or a mark.
+    pub data: &'a [u8],
     /// The data with what it lacks, where it was condensed.
-    pub(crate) condensed: Option<Condensed<'a>>,
+    pub condensed: Option<Condensed<'a>>,
 }
 
 impl<'a> Event<'a> {
     /// An event that is no error by its name.
-    pub(crate) const fn of(data: Data<'a>) -> Self {
+    #[must_use]
+    pub const fn of(data: Data<'a>) -> Self {
         let Data { bytes, condensed } = data;
         Self { is_error: false, exception: None, data: bytes, condensed }
     }

@@ -15,7 +15,7 @@ const CODINGS_MAX: usize = 2;
 const PIECE_BYTES: usize = 8 << 10;
 
 /// Most decoded bytes per byte that came, where nothing else is said.
-pub(crate) const RATIO_MAX: u32 = 200;
+pub const RATIO_MAX: u32 = 200;
 
 /// How much may be decoded from next to nothing before `ratio_max` is asked: every coding makes
 /// much of a short run.
