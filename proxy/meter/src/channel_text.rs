@@ -6,7 +6,8 @@
 //!   more. Until that is clear, all but the first wait.
 //! - Or a delta begins with everything that the deltas before it said together.
 //!
-//! In both cases the repeated text must have 8 bytes, and must not be one short unit over and over.
+//! In both cases the repeated text must have 8 bytes, and must not be one short unit over and over. An
+//! answer may end before that is clear: then its last delta must have 8 bytes.
 
 /// Bytes at either end of a text that are remembered.
 const ENDS_BYTES: usize = 32;
@@ -115,7 +116,7 @@ impl ChannelText {
                     waiting.add(delta, growths);
                     return News::Waits;
                 }
-                self.end().map_or(News::From(0), News::Behind)
+                self.give_up_waiting().map_or(News::From(0), News::Behind)
             }
             Manner::News => {
                 let is_all = self.told.is_begin_of(delta);
@@ -175,8 +176,20 @@ impl ChannelText {
         }
     }
 
-    /// What waits and is to be counted, if nothing follows.
+    /// What waits and is to be counted, as the answer has ended.
     pub(crate) fn end(&mut self) -> Option<String> {
+        match &self.manner {
+            Manner::Waiting(waiting)
+                if waiting.growths >= GROWTHS_MIN && is_evident(waiting.last()) =>
+            {
+                self.follow()
+            }
+            _ => self.give_up_waiting(),
+        }
+    }
+
+    /// What waits, as it is new after all.
+    fn give_up_waiting(&mut self) -> Option<String> {
         match std::mem::replace(&mut self.manner, Manner::News) {
             Manner::Waiting(waiting) => Some(waiting.texts),
             manner => {

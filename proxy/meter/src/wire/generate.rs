@@ -4,6 +4,7 @@
 use super::error;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader, Text};
+use crate::provider_error::{ProviderError, name};
 use crate::usage::{Part, Report};
 use taximeter_framing::Event;
 
@@ -102,12 +103,31 @@ impl<'a> GeneratePart<'a> {
     ) -> Result<(), Malformed> {
         match key {
             b"id" => facts.id = facts.id.or(value.text()?),
-            b"finish_reason" if value.peek() == Some(b'{') => value.member(b"type", |value| {
-                self.finish_reason = value.text()?;
-                Ok(())
-            })?,
+            b"finish_reason" if value.peek() == Some(b'{') => self.read_end(value, facts)?,
             b"finish_reason" => self.finish_reason = value.text()?,
             _ => self.usage.get_or_insert_default().read_member(key, value)?,
+        }
+        Ok(())
+    }
+
+    /// Reads why SGLang ended a choice: `abort` is an error, with names beside it.
+    fn read_end(&mut self, value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Malformed> {
+        let mut error = ProviderError::default();
+        value.object(|key, value| {
+            match key {
+                b"type" => self.finish_reason = value.text()?,
+                b"status_code" => error.status = name(value.verbatim()?.raw()),
+                b"err_type" => {
+                    error.error_type =
+                        value.text()?.and_then(|text| name(text.decode().as_bytes()));
+                }
+                _ => value.skip()?,
+            }
+            Ok(())
+        })?;
+        if self.finish_reason.is_some_and(|reason| reason.is("abort")) {
+            error.status = error.status.filter(|status| status != "null");
+            facts.error = Some(error);
         }
         Ok(())
     }

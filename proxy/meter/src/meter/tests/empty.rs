@@ -75,6 +75,35 @@ fn an_error_of_a_framework_ends_an_answer_whatever_was_announced() {
 }
 
 #[test]
+fn an_answer_that_sglang_aborts_is_an_error_with_its_names() {
+    let end = |reason: &str| {
+        let meta =
+            format!(r#"{{"prompt_tokens":2,"completion_tokens":0,"finish_reason":{reason}}}"#);
+        format!(r#"{{"text":"","meta_info":{meta}}}"#)
+    };
+    let refused =
+        r#"{"type":"abort","message":"secret","status_code":400,"err_type":"BadRequest"}"#;
+    for (reason, status, error_type) in [
+        (refused, Some("400"), Some("BadRequest")),
+        (r#"{"message":null,"status_code":null,"err_type":null,"type":"abort"}"#, None, None),
+    ] {
+        let document = end(reason);
+        for body in
+            [document.clone(), format!("[{document}]"), format!("data: {document}\n\n{DONE}")]
+        {
+            let found = measure(Exchange { wire: Wire::Generate, ..JSON }, &body);
+            assert_eq!(found.ending, Ending::UpstreamError, "{body}");
+            let error = found.error.unwrap();
+            assert_eq!(error.status.as_deref(), status, "{body}");
+            assert_eq!(error.error_type.as_deref(), error_type, "{body}");
+        }
+    }
+    let stopped = end(r#"{"type":"stop","matched":2}"#);
+    let found = measure(Exchange { wire: Wire::Generate, ..JSON }, &stopped);
+    assert_eq!((found.ending, found.error), (Ending::Complete, None));
+}
+
+#[test]
 fn what_came_before_an_error_is_kept() {
     let text = "data: {\"choices\":[{\"delta\":{\"content\":\"To\"}}]}\n\n";
     let error = "data: {\"detail\":\"broken\"}\n\n";

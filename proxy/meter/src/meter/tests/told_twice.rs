@@ -406,3 +406,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_short_answer_that_ends_while_each_event_holds_all_so_far_counts_once() {
+    for (texts, told) in [
+        (&["One", "One two", "One two three"][..], "One two three"),
+        (&["1", "12", "123"], "112123"),
+        // Two of them may be chance, and so may a unit that is said again and again.
+        (&["a", "ab"], "aab"),
+        (&["ha", "haha", "hahahaha"], "hahahahahahaha"),
+    ] {
+        let events: Vec<_> = texts
+            .iter()
+            .map(|text| chunk(&json!({"delta": {"content": text}})).to_string())
+            .collect();
+        let found = timed(Wire::ChatCompletions, &events, &[1 << 10]);
+        assert_eq!(found.output_text, told, "{texts:?}");
+    }
+}
