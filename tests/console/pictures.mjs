@@ -29,6 +29,7 @@ try {
   await picture("overview-dark", "/", wide("dark"));
   await picture("overview-narrow", "/", narrow("light"));
   await picture("request", `/requests/${record.id}`, wide("light"));
+  await picture("usage", "/usage?by=tenant,model", wide("light"));
   await picture("bill", "/bill", wide("light"));
   const running = [0, 1, 2, 3, 4, 5].map(() => rides(taxi));
   await picture("live", "/live", wide("dark"));

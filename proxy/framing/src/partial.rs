@@ -18,7 +18,7 @@ pub struct Data<'a> {
     /// The block, or what is left of it where it was condensed.
     pub bytes: &'a [u8],
     /// The same, where the block was condensed.
-    pub condensed: Option<Condensed<'a>>,
+    pub condensed: Option<&'a Condensed>,
 }
 
 impl<'a> Data<'a> {

@@ -60,7 +60,7 @@ pub struct Event<'a> {
     /// What it says: for every wire format that is read, a JSON document or a mark.
     pub data: &'a [u8],
     /// The data with what it lacks, where it was condensed.
-    pub condensed: Option<Condensed<'a>>,
+    pub condensed: Option<&'a Condensed>,
 }
 
 impl<'a> Event<'a> {

@@ -12,13 +12,13 @@
 //! So the members behind a long string or a long list are still there. Blanks between values are one
 //! blank. What is left out depends on the bytes alone, and not on where pieces end.
 
-mod left_out;
+mod condensed;
 mod string;
 
 use crate::event::Container;
 use crate::nesting::{Nesting, may_have_bracket};
 use crate::scan::{below, mark_first};
-pub use left_out::{Condensed, LeftOut};
+pub use condensed::Condensed;
 use string::StringCutter;
 
 /// What is kept, by the length of the condensed text, in bytes.
@@ -50,8 +50,7 @@ const DEPTH_MAX: usize = 256;
 #[derive(Debug)]
 pub struct Condenser {
     bounds: Bounds,
-    text: Vec<u8>,
-    left_out: LeftOut,
+    condensed: Condensed,
     token: Token,
     open: Vec<Container>,
     /// How many of the open containers are lists.
@@ -93,8 +92,7 @@ impl Condenser {
     const fn within(bounds: Bounds) -> Self {
         Self {
             bounds,
-            text: Vec::new(),
-            left_out: LeftOut::new(),
+            condensed: Condensed::new(),
             token: Token::Between,
             open: Vec::new(),
             lists: 0,
@@ -115,8 +113,8 @@ impl Condenser {
 
     /// The condensed text of what has come.
     #[must_use]
-    pub fn condensed(&self) -> Condensed<'_> {
-        Condensed::new(&self.text, &self.left_out)
+    pub const fn condensed(&self) -> &Condensed {
+        &self.condensed
     }
 
     /// Reads a bracket, a comma, the beginning of a string, or a stretch of other bytes; tells how
@@ -124,7 +122,7 @@ impl Condenser {
     fn between(&mut self, piece: &[u8]) -> usize {
         let plain = self.plain_length(piece);
         if plain > 0 {
-            self.text.extend_from_slice(piece.get(..plain).unwrap_or_default());
+            self.condensed.text.extend_from_slice(piece.get(..plain).unwrap_or_default());
             return plain;
         }
         let Some(&byte) = piece.first() else { return 0 };
@@ -137,7 +135,7 @@ impl Condenser {
             b'[' => self.open(byte, Container::Array),
             b'}' | b']' => self.close(byte),
             b',' if self.is_full() => self.token = Token::Rest(Rest::new()),
-            _ if byte.is_ascii_whitespace() && self.text.last().is_none_or(is_blank) => {}
+            _ if byte.is_ascii_whitespace() && self.condensed.text.last().is_none_or(is_blank) => {}
             _ => self.put(byte),
         }
         1
@@ -146,7 +144,7 @@ impl Condenser {
     /// Length of what is copied as it is, in whole words: it has no quote, bracket or blank, and no
     /// comma in it can be the last.
     fn plain_length(&self, piece: &[u8]) -> usize {
-        let room = self.bounds.details.saturating_sub(self.text.len());
+        let room = self.bounds.details.saturating_sub(self.condensed.text.len());
         let (words, _) = piece.get(..room).unwrap_or(piece).as_chunks();
         let is_plain = |word: &&[u8; 8]| {
             let word = u64::from_le_bytes(**word);
@@ -158,8 +156,8 @@ impl Condenser {
 
     fn string(&mut self, piece: &[u8]) -> usize {
         let Token::String(string) = &mut self.token else { return 0 };
-        let Some(behind) = string.push(piece, &mut self.text) else { return piece.len() };
-        self.left_out.add_string(self.text.len(), string);
+        let Some(behind) = string.push(piece, &mut self.condensed.text) else { return piece.len() };
+        self.condensed.cut_string(string);
         self.put(b'"');
         self.token = Token::Between;
         behind
@@ -171,9 +169,9 @@ impl Condenser {
         if !rest.is_blank {
             match self.open.last() {
                 Some(Container::Array) if !rest.has_values => {
-                    self.left_out.add(self.text.len(), rest.commas + 1);
+                    self.condensed.leave_out(rest.commas + 1);
                 }
-                _ => self.left_out.lack_values(),
+                _ => self.condensed.lack_values(),
             }
         }
         self.token = Token::Between;
@@ -194,7 +192,7 @@ impl Condenser {
         match self.open.pop() {
             Some(container) => {
                 self.lists -= usize::from(container == Container::Array);
-                self.text.push(bracket);
+                self.condensed.text.push(bracket);
             }
             None => self.put(bracket),
         }
@@ -203,14 +201,14 @@ impl Condenser {
     /// Writes a byte of JSON that may be malformed and without an end.
     fn put(&mut self, byte: u8) {
         if self.may_write() {
-            self.text.push(byte);
+            self.condensed.text.push(byte);
         }
     }
 
     /// Whether the innermost container gets no more elements or members.
     fn is_full(&self) -> bool {
         let Bounds { details, elements, members, .. } = self.bounds;
-        let lists_max = match self.text.len() {
+        let lists_max = match self.condensed.text.len() {
             written if written < details => usize::MAX,
             written if written < elements => 1,
             written if written < members => 0,
@@ -222,12 +220,13 @@ impl Condenser {
 
     /// Bytes that a string may have that begins now.
     fn string_room(&self) -> usize {
-        let left = self.bounds.details.saturating_sub(self.text.len()).max(self.bounds.string);
+        let left =
+            self.bounds.details.saturating_sub(self.condensed.text.len()).max(self.bounds.string);
         if self.may_write() { left } else { 0 }
     }
 
     const fn may_write(&self) -> bool {
-        self.text.len() < self.bounds.members + MALFORMED_BYTES_MAX
+        self.condensed.text.len() < self.bounds.members + MALFORMED_BYTES_MAX
     }
 }
 

@@ -24,7 +24,7 @@ mod text;
 mod utf8;
 mod value;
 
-pub use condenser::{Condensed, Condenser, LeftOut};
+pub use condenser::{Condensed, Condenser};
 pub use event::{Container, Event, Piece, Scalar, StreamFault};
 pub use nesting::Nesting;
 pub use number::Count;

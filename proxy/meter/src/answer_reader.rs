@@ -142,7 +142,7 @@ impl AnswerReader {
     pub(crate) fn read_document(
         &mut self,
         body: &[u8],
-        condensed: Option<Condensed<'_>>,
+        condensed: Option<&Condensed>,
     ) -> Result<(), Malformed> {
         let Some(format) = self.format else { return Ok(()) };
         let mut facts = match format.document(body) {

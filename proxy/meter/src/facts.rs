@@ -74,7 +74,7 @@ pub(crate) struct Facts<'a> {
     /// The usage is the sum of what parts of the answer used.
     pub(crate) sums_usage: bool,
     /// What the texts were read from, where that was condensed.
-    pub(crate) condensed: Option<Condensed<'a>>,
+    pub(crate) condensed: Option<&'a Condensed>,
 }
 
 impl<'a> Facts<'a> {
@@ -173,7 +173,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Takes note of what the facts were read from, where that was condensed.
-    pub(crate) fn read_from(&mut self, condensed: Option<Condensed<'a>>) {
+    pub(crate) fn read_from(&mut self, condensed: Option<&'a Condensed>) {
         self.condensed = condensed;
         if self.sums_usage && self.lacks_values() {
             // A part of a sum is not the sum.

@@ -2,6 +2,7 @@
 
 mod ending;
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -162,11 +163,15 @@ impl Meter {
         if self.kind == BodyKind::Unsure {
             self.sniff(&read);
         }
-        match self.kind {
-            kind if kind.is_in_blocks() => self.on_events(read),
-            BodyKind::Document if self.reader.format.is_some() => self.on_document(read),
-            _ => self.pass(read),
-        }
+        let read = if self.kind == BodyKind::Document && self.reader.format.is_some() {
+            match self.on_document(read) {
+                ControlFlow::Break(delivery) => return delivery,
+                ControlFlow::Continue(lines) => lines,
+            }
+        } else {
+            read
+        };
+        if self.kind.is_in_blocks() { self.on_events(read) } else { self.pass(read) }
     }
 
     /// Bytes that are withheld because their event is not whole; at the end of the body they go on,
@@ -293,25 +298,26 @@ impl Meter {
     }
 
     /// Reads a body that is one document, as far as anybody can tell. If something may have to be
-    /// taken out of it, it waits until that is certain.
-    fn on_document(&mut self, read: Bytes) -> Delivery {
+    /// taken out of it, it waits until that is certain. Continues with what is to be read as lines,
+    /// once it is clear that there are several.
+    fn on_document(&mut self, read: Bytes) -> ControlFlow<Delivery, Bytes> {
         if self.is_many(&read) {
             let withheld = self.filter.release();
             if withheld.is_empty() {
                 self.read_earlier_lines();
-                return self.on_events(read);
+                return ControlFlow::Continue(read);
             }
             self.body = Body::default();
-            return self.on_events([withheld, read].concat().into());
+            return ControlFlow::Continue([withheld, read].concat().into());
         }
         self.body.push(&read);
         if self.is_success && self.first_line.is_open() && self.filter.withhold(&read) {
-            return Delivery::default();
+            return ControlFlow::Break(Delivery::default());
         }
         if self.filter.hides() {
             self.first_line = FirstLine::IsOfOne;
         }
-        self.pass(read)
+        ControlFlow::Break(self.pass(read))
     }
 
     /// Whether the next bytes of a document show that it is the first of many.

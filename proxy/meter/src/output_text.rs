@@ -203,15 +203,16 @@ impl OutputText {
 
     /// Adds text of the current channel.
     fn append(&mut self, text: &str) {
-        if self.kept.len() + text.len() > OUTPUT_TEXT_BYTES_MAX {
-            self.note();
-            self.keep(text);
-            self.unnoted = self.kept.len();
-            if let Some((_, channel)) = self.channels.get_mut(self.current) {
-                channel.note(text);
-            }
-        } else {
-            self.keep(text);
+        if self.kept.len() + text.len() <= OUTPUT_TEXT_BYTES_MAX {
+            self.bytes += text.len() as u64;
+            self.kept.push_str(text);
+            return;
+        }
+        self.note();
+        self.keep(text);
+        self.unnoted = self.kept.len();
+        if let Some((_, channel)) = self.channels.get_mut(self.current) {
+            channel.note(text);
         }
     }
 
