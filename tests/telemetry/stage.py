@@ -101,6 +101,8 @@ class Gateway:
         for _ in range(2):
             assert self.ask("/v1/chat/completions", CHAT) == 200
             assert self.ask("/v1/chat/completions", {**CHAT, "stream": True}) == 200
+        # Counted as the model itself does: an engine has no model of OpenAI's but its open ones.
+        assert self.ask("/v1/completions", {"model": "gpt-oss-20b", "prompt": "Where to? " * 20}) == 200
         assert self.ask("/v1/completions", {"model": "gpt-4o-mini", "prompt": "Where to?"}) == 200
         assert self.ask("/v1/chat/completions", {**CHAT, **STATED, "tools": TOOLS}) == 200
         asked = {"model": "gpt-4o-mini", "input": "Where to?", "conversation": {"id": "conv_1"},
