@@ -124,6 +124,14 @@ impl Client {
     }
 }
 
+/// A program that another test starts holds a copy of this socket until it runs, and the connection
+/// would not end before.
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
 /// One request, one answer, one connection.
 pub(crate) fn ask(address: SocketAddr, bytes: &[u8]) -> Message {
     Client::saying(address, bytes).answer()

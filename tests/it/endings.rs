@@ -329,7 +329,7 @@ fn trailers_reach_who_says_that_it_takes_them() {
         assert_eq!(got.header("te"), None);
         connection.send(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTrailer: X-Checksum\r\n\
-              Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n",
+              Transfer-Encoding: chunked\r\n\r\n",
         );
         connection.send(&chunks(&[HELLO, STOP, USAGE, DONE]));
         connection.send(b"0\r\nX-Checksum: 1\r\n\r\n");

@@ -4,7 +4,7 @@
 //! Everything happens on the test's own thread, in the order in which it is written there.
 
 use std::io::{ErrorKind, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
 use crate::client::Client;
 use crate::http::{Message, STREAM_HEAD, Unframed, ends, json_answer, read_head, read_message};
@@ -158,5 +158,16 @@ impl Connection {
     /// first.
     pub(crate) fn assert_closed_by_gateway(mut self) {
         assert!(ends(&mut self.stream), "the gateway sent more");
+    }
+}
+
+/// A program that another test starts holds a copy of this socket until it runs, and the connection
+/// would not end before: the gateway would send its next request on it.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let is_to_be_reset = socket2::SockRef::from(&self.stream).linger().is_ok_and(|l| l.is_some());
+        if !is_to_be_reset {
+            let _ = self.stream.shutdown(Shutdown::Both);
+        }
     }
 }
