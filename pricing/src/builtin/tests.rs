@@ -1,43 +1,27 @@
+mod registries;
+
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
+use crate::meter::MeterKind;
 use crate::{LongContext, MeterName, PriceBook, Query, RateCard, Row, ServiceTier, Threshold};
 
-/// One line a model, in USD per 1,000,000 tokens, as the providers' lists were read on 2026-11-20:
+/// One line a model, in USD per 1,000,000 tokens, as the providers' lists were read on 2026-11-25:
 /// `provider/model input/read/write/long write/output batch flex priority long contexts`. `-` is
 /// not in the list; the three tiers are `input/output`, the contexts `threshold input/read/output`.
 const TABLE: &str = include_str!("table.txt");
 
-/// A snapshot with a price of its own.
-const SNAPSHOT: &str = "gpt-4o-2024-05-13";
-
-/// The rows beyond the table, which is of text.
-const BEYOND_TABLE: [&str; 17] = [
-    SNAPSHOT,
-    "gpt-4o-transcribe",
-    "gpt-4o-transcribe-diarize",
-    "gpt-4o-mini-transcribe",
-    "whisper-1",
-    "gpt-4o-mini-tts",
-    "gpt-audio",
-    "gpt-audio-mini",
-    "gpt-image-1",
-    "gpt-image-1-mini",
-    "gpt-image-1.5",
-    "gpt-image-2",
-    "omni-moderation-latest",
-    "rerank-v4.0-pro",
-    "rerank-v4.0-fast",
-    "rerank-v3.5",
-    "rerank-2.5",
-];
+/// The day of the table.
+const DAY: &str = "2026-11-25";
 
 fn book() -> PriceBook {
     PriceBook::builtin().expect("the built-in book reads")
 }
 
-fn find<'a>(book: &'a PriceBook, provider: &str, model: &str) -> &'a Row {
-    let at = "2026-11-20T12:00:00Z".parse::<Timestamp>().unwrap();
+fn find_on<'a>(book: &'a PriceBook, provider: &str, model: &str, day: &str) -> Option<&'a Row> {
+    let at = format!("{day}T12:00:00Z").parse::<Timestamp>().unwrap();
     let query = Query {
         provider: Some(provider),
         response_model: Some(model),
@@ -45,7 +29,12 @@ fn find<'a>(book: &'a PriceBook, provider: &str, model: &str) -> &'a Row {
         service_tier: None,
         at,
     };
-    book.find(&query).unwrap_or_else(|| panic!("{provider}/{model} is in the book"))
+    book.find(&query)
+}
+
+fn find<'a>(book: &'a PriceBook, provider: &str, model: &str) -> &'a Row {
+    find_on(book, provider, model, DAY)
+        .unwrap_or_else(|| panic!("{provider}/{model} is in the book"))
 }
 
 /// Per million, as the lists write it.
@@ -97,9 +86,26 @@ fn every_model_of_the_lists_has_its_price() {
         found.extend(row.long_context.iter().flat_map(long_shown));
         assert_eq!(found, words.collect::<Vec<_>>(), "{provider}/{model}");
     }
-    let beyond = book.rows().filter(|row| BEYOND_TABLE.contains(&row.model.as_str())).count();
-    assert_eq!(beyond, BEYOND_TABLE.len());
-    assert_eq!(book.rows().count(), TABLE.lines().count() + beyond);
+    let listed: BTreeSet<_> =
+        TABLE.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(listed.len(), TABLE.lines().count());
+    let day = DAY.parse().unwrap();
+    for row in book.rows().filter(|row| row.holds_on(day) && is_of_text(row)) {
+        let name = format!("{}/{}", row.provider.as_deref().unwrap(), row.model);
+        assert!(listed.contains(name.as_str()), "{name} is not in the table");
+    }
+}
+
+/// Whether it prices text and calls only. The table has no columns for other meters.
+fn is_of_text(row: &Row) -> bool {
+    row.card.rates.iter().all(|(meter, _)| {
+        use MeterName::{CacheRead, CacheWrite, CacheWriteLong, Input, Output, SearchUnits};
+        match meter {
+            Input | CacheRead | CacheWrite | CacheWriteLong | Output => true,
+            SearchUnits => false,
+            other => other.kind() == MeterKind::Beside,
+        }
+    })
 }
 
 #[test]
@@ -110,7 +116,10 @@ fn a_row_is_named_by_book_version_provider_and_model() {
 #[test]
 fn a_snapshot_with_its_own_price_keeps_it() {
     let book = book();
-    assert_eq!(shown(find(&book, "openai", SNAPSHOT).card.rates.rate(MeterName::Input)), "5");
+    assert_eq!(
+        shown(find(&book, "openai", "gpt-4o-2024-05-13").card.rates.rate(MeterName::Input)),
+        "5"
+    );
     assert_eq!(
         shown(find(&book, "openai", "gpt-4o-2024-08-06").card.rates.rate(MeterName::Input)),
         "2.5"

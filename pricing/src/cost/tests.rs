@@ -12,6 +12,9 @@ use crate::{ByModality, Modalities, Pass};
 
 const NOON: &str = "2026-11-20T12:00:00Z";
 
+/// The first and the last day of the week that begins with it.
+const WEEK: [&str; 2] = ["2026-11-20", "2026-11-27"];
+
 fn query<'a>(provider: &'a str, model: &'a str) -> Query<'a> {
     Query {
         provider: Some(provider),
@@ -317,6 +320,7 @@ fn any_query() -> impl Strategy<Value = (String, String, Option<&'static str>)> 
     let rows: Vec<_> = builtin()
         .rows()
         .filter(|row| row.card.rates.rate(MeterName::Output).is_some())
+        .filter(|row| WEEK.iter().all(|day| row.holds_on(day.parse().unwrap())))
         .filter(|row| {
             row.card.rates.iter().all(|(meter, _)| meter.kind() != MeterKind::InPlaceOfTokens)
         })
