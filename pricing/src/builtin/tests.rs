@@ -16,6 +16,10 @@ const TABLE: &str = include_str!("table.txt");
 /// The day of the table.
 const DAY: &str = "2026-11-25";
 
+/// Models whose price ended and has no successor: the provider ended the model, or promised the
+/// price up to a day and published no later one.
+const ENDED: [&str; 1] = ["gpt-5.6-sol"];
+
 fn book() -> PriceBook {
     PriceBook::builtin().expect("the built-in book reads")
 }
@@ -109,8 +113,46 @@ fn is_of_text(row: &Row) -> bool {
 }
 
 #[test]
+fn a_price_that_changes_has_each_of_its_days() {
+    let book = book();
+    let input = |row: &Row| shown(row.card.rates.rate(MeterName::Input));
+    let ultrafast = |row: &Row| tier_shown(&row.card, ServiceTier::Ultrafast);
+    type Shown<'a> = &'a dyn Fn(&Row) -> String;
+    type Case<'a> = (&'a str, &'a str, Shown<'a>, &'a [(&'a str, &'a str)]);
+    let cases: &[Case<'_>] = &[
+        ("openai", "gpt-5.6-sol", &input, &[("2026-08-20", "5"), ("2026-08-21", "4")]),
+        ("openai", "gpt-5.6-sol", &input, &[("2026-11-21", "4"), ("2026-11-22", "unknown")]),
+        ("openai", "gpt-5.6", &input, &[("2026-11-21", "4"), ("2026-11-22", "unknown")]),
+        ("openai", "gpt-6.2-sol", &ultrafast, &[("2027-02-28", "6/30"), ("2027-03-01", "12/60")]),
+    ];
+    for (provider, model, shown, days) in cases {
+        for (day, price) in *days {
+            let row = find_on(&book, provider, model, day);
+            let found = row.map_or_else(|| "unknown".to_owned(), *shown);
+            assert_eq!(found, *price, "{provider}/{model} on {day}");
+        }
+    }
+}
+
+#[test]
+fn a_price_ends_where_the_next_begins_or_for_good() {
+    let book = book();
+    let mut ended = BTreeSet::new();
+    for row in book.rows() {
+        let Some(until) = row.until else { continue };
+        let follows = book.rows().any(|next| {
+            (&next.provider, &next.model, next.from) == (&row.provider, &row.model, Some(until))
+        });
+        if !follows {
+            ended.insert(row.model.as_str());
+        }
+    }
+    assert_eq!(ended, ENDED.into());
+}
+
+#[test]
 fn a_row_is_named_by_book_version_provider_and_model() {
-    assert_eq!(find(&book(), "openai", "gpt-5.4").price_id, "builtin@2026-11-20#openai/gpt-5.4");
+    assert_eq!(find(&book(), "openai", "gpt-5.4").price_id, "builtin@2026-11-25#openai/gpt-5.4");
 }
 
 #[test]

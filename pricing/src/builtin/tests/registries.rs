@@ -56,7 +56,6 @@ const GENAI: &[Reason] = &[
     ("mistral_ai/mistral-small-latest:", "", "it is another model since 2026-03-16"),
     ("openai/gpt-4o-", "transcribe: input_audio", "the page of the model has one price for input"),
     ("openai/gpt-4o-mini-tts:", "output", "theirs is the price of sound"),
-    ("openai/gpt-5.6-sol:", "", "the price fell on 2026-08-21"),
     ("openai/gpt-image-", "output -", "theirs is the price of images"),
     ("together_ai/meta-llama/Llama-3.3-70B", "", "LiteLLM has the later price"),
     ("x_ai/grok-4.20-multi-agent:", "", "the price fell on 2026-04-30"),
