@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 
 use crate::meter::MeterKind;
-use crate::{LongContext, MeterName, PriceBook, Query, RateCard, Row, ServiceTier, Threshold};
+use crate::{
+    Condition, LongContext, MeterName, PriceBook, Query, RateCard, Row, ServiceTier, Threshold,
+};
 
 /// One line a model, in USD per 1,000,000 tokens, as the providers' lists were read on 2026-11-25:
 /// `provider/model input/read/write/long write/output batch flex priority long contexts`. `-` is
@@ -116,7 +118,12 @@ fn is_of_text(row: &Row) -> bool {
 fn a_price_that_changes_has_each_of_its_days() {
     let book = book();
     let input = |row: &Row| shown(row.card.rates.rate(MeterName::Input));
+    let read = |row: &Row| shown(row.card.rates.rate(MeterName::CacheRead));
     let ultrafast = |row: &Row| tier_shown(&row.card, ServiceTier::Ultrafast);
+    let fast = |row: &Row| match row.when.contains_key(&Condition::Speed) {
+        true => "yes".to_owned(),
+        false => "no".to_owned(),
+    };
     type Shown<'a> = &'a dyn Fn(&Row) -> String;
     type Case<'a> = (&'a str, &'a str, Shown<'a>, &'a [(&'a str, &'a str)]);
     let cases: &[Case<'_>] = &[
@@ -124,6 +131,8 @@ fn a_price_that_changes_has_each_of_its_days() {
         ("openai", "gpt-5.6-sol", &input, &[("2026-11-21", "4"), ("2026-11-22", "unknown")]),
         ("openai", "gpt-5.6", &input, &[("2026-11-21", "4"), ("2026-11-22", "unknown")]),
         ("openai", "gpt-6.2-sol", &ultrafast, &[("2027-02-28", "6/30"), ("2027-03-01", "12/60")]),
+        ("anthropic", "claude-opus-4-8", &fast, &[("2026-11-29", "yes"), ("2026-11-30", "no")]),
+        ("anthropic", "claude-sonnet-5-5", &read, &[("2026-10-06", "0.2"), ("2026-10-07", "0.1")]),
     ];
     for (provider, model, shown, days) in cases {
         for (day, price) in *days {

@@ -83,7 +83,7 @@ fn each_token_is_on_one_line() {
     assert_eq!(cost.amount.to_string(), "0.0039525");
     assert_eq!(cost.list_amount, cost.amount);
     assert_eq!(cost.currency.as_str(), "USD");
-    assert_eq!(cost.price_id, "builtin@2026-11-20#anthropic/claude-sonnet-4-5");
+    assert_eq!(cost.price_id, "builtin@2026-11-25#anthropic/claude-sonnet-4-5");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn each_pass_is_priced_by_its_own_model_and_input() {
         ]
     );
     assert_eq!(cost.amount.to_string(), "0.0500352");
-    assert_eq!(cost.price_id, "builtin@2026-11-20#anthropic/claude-opus-5-5");
+    assert_eq!(cost.price_id, "builtin@2026-11-25#anthropic/claude-opus-5-5");
     for unknown in [pass(Some("other"), usage(1, 1)), pass(None, Usage::default())] {
         let usage = Usage { passes: vec![unknown], ..usage(1, 1) };
         assert!(book.cost(&query, &usage).is_err());
