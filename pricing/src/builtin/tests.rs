@@ -133,6 +133,13 @@ fn a_price_that_changes_has_each_of_its_days() {
         ("openai", "gpt-6.2-sol", &ultrafast, &[("2027-02-28", "6/30"), ("2027-03-01", "12/60")]),
         ("anthropic", "claude-opus-4-8", &fast, &[("2026-11-29", "yes"), ("2026-11-30", "no")]),
         ("anthropic", "claude-sonnet-5-5", &read, &[("2026-10-06", "0.2"), ("2026-10-07", "0.1")]),
+        ("gcp.gemini", "gemini-4-argon", &input, &[("2026-11-30", "2"), ("2026-12-01", "4")]),
+        (
+            "gcp.gemini",
+            "gemini-3.8-flash",
+            &input,
+            &[("2026-12-31", "0.75"), ("2027-01-01", "1.5")],
+        ),
     ];
     for (provider, model, shown, days) in cases {
         for (day, price) in *days {
