@@ -140,6 +140,13 @@ fn a_price_that_changes_has_each_of_its_days() {
             &input,
             &[("2026-12-31", "0.75"), ("2027-01-01", "1.5")],
         ),
+        (
+            "mistral_ai",
+            "mistral-large-4",
+            &input,
+            &[("2026-10-19", "0.68"), ("2026-10-20", "1.36")],
+        ),
+        ("mistral_ai", "mistral-large-4", &input, &[("2026-10-28", "1.36"), ("2026-10-29", "0.7")]),
     ];
     for (provider, model, shown, days) in cases {
         for (day, price) in *days {
