@@ -20,7 +20,7 @@ const DAY: &str = "2026-11-25";
 
 /// Models whose price ended and has no successor: the provider ended the model, or promised the
 /// price up to a day and published no later one.
-const ENDED: [&str; 1] = ["gpt-5.6-sol"];
+const ENDED: [&str; 3] = ["deepseek-chat", "deepseek-reasoner", "gpt-5.6-sol"];
 
 fn book() -> PriceBook {
     PriceBook::builtin().expect("the built-in book reads")
@@ -147,6 +147,7 @@ fn a_price_that_changes_has_each_of_its_days() {
             &[("2026-10-19", "0.68"), ("2026-10-20", "1.36")],
         ),
         ("mistral_ai", "mistral-large-4", &input, &[("2026-10-28", "1.36"), ("2026-10-29", "0.7")]),
+        ("deepseek", "deepseek-chat", &input, &[("2026-07-24", "0.28"), ("2026-07-25", "unknown")]),
     ];
     for (provider, model, shown, days) in cases {
         for (day, price) in *days {
