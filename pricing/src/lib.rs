@@ -63,7 +63,7 @@
 //! "#,
 //!     "prices.yaml",
 //! )?;
-//! assert_eq!(book.version(), "overrides@2026-11-20+builtin@2026-11-20");
+//! assert_eq!(book.version(), "overrides@2026-11-20+builtin@2026-11-25");
 //! # Ok::<(), taximeter_pricing::BookError>(())
 //! ```
 
