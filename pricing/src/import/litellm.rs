@@ -127,7 +127,7 @@ impl Model<'_> {
                 }
                 "provider_specific_entry" => self.factors(value, &mut row, importer),
                 "off_peak_pricing" => row.off_peak = self.off_peak(value, importer),
-                "tiered_pricing" => self.steps(value, &mut standard, &mut long, &mut row, importer),
+                "tiered_pricing" => self.steps(value, &mut standard, &mut long, importer),
                 "regional_processing_uplift_multiplier_eu" => {
                     self.factor(value, field, (Condition::Region, "eu"), &mut row, importer);
                 }
@@ -152,11 +152,16 @@ impl Model<'_> {
                 },
             }
         }
-        self.tidy(&mut standard);
-        // Images at the price of input count as input, in a long context too.
-        let has_own = |meter| long.values().any(|rates| rates.has(|what| what == meter));
-        if !has_own(MeterName::InputImage) {
-            standard.fold(MeterName::InputImage, MeterName::Input);
+        let mut all: Vec<_> = std::iter::once(&mut standard).chain(long.values_mut()).collect();
+        all.iter_mut().for_each(|rates| self.tidy(rates));
+        // Reasoning at the price of output counts as output, and images as input: in every tier and
+        // context, or else in none.
+        for (part, whole) in
+            [(MeterName::Reasoning, MeterName::Output), (MeterName::InputImage, MeterName::Input)]
+        {
+            if all.iter().all(|rates| rates.are_alike(part, whole)) {
+                all.iter_mut().for_each(|rates| rates.drop(part));
+            }
         }
         row.input_only = self.mode.is_input_only()
             || (self.mode == Mode::Transcription && !standard.has(MeterName::is_output));
@@ -164,27 +169,18 @@ impl Model<'_> {
         if row.card.rates.is_empty() {
             return None;
         }
-        if row.long_context.is_empty() {
-            row.long_context = long
-                .into_iter()
-                .map(|(tokens, rates)| LongContext {
-                    threshold: match self.provider_name {
-                        "xai" => Threshold::AtLeast(tokens),
-                        _ => Threshold::Over(tokens),
-                    },
-                    card: rates.card(),
-                })
-                .collect();
-        }
+        let is_from_threshold_on =
+            self.provider_name == "xai" || self.members.get("tiered_pricing").is_some();
+        let threshold = if is_from_threshold_on { Threshold::AtLeast } else { Threshold::Over };
+        row.long_context = long
+            .into_iter()
+            .map(|(tokens, rates)| LongContext { threshold: threshold(tokens), card: rates.card() })
+            .collect();
         Some(row)
     }
 
     /// Drops rates that equal another rate or would be wrong in our format.
     fn tidy(&self, rates: &mut RatesByTier) {
-        // Reasoning at the price of output counts as output, in every tier.
-        if rates.standard(MeterName::Reasoning) == rates.standard(MeterName::Output) {
-            rates.0.retain(|(_, meter, _)| *meter != MeterName::Reasoning);
-        }
         if self.mode.is_input_only() {
             rates.0.retain(|(_, meter, rate)| !meter.is_output() || !rate.is_zero());
         }
@@ -278,7 +274,6 @@ impl Model<'_> {
         value: Value<'_>,
         standard: &mut RatesByTier,
         long: &mut BTreeMap<u64, RatesByTier>,
-        row: &mut Row,
         importer: &mut Importer<'_>,
     ) {
         const FIELD: &str = "tiered_pricing";
@@ -312,13 +307,6 @@ impl Model<'_> {
                 }
             }
         }
-        row.long_context = std::mem::take(long)
-            .into_iter()
-            .map(|(tokens, mut rates)| {
-                self.tidy(&mut rates);
-                LongContext { threshold: Threshold::AtLeast(tokens), card: rates.card() }
-            })
-            .collect();
     }
 
     fn off_peak(
@@ -374,20 +362,16 @@ impl RatesByTier {
         }
     }
 
-    fn standard(&self, meter: MeterName) -> Option<Decimal> {
-        let of_standard = self.0.iter().find(|(tier, what, _)| tier.is_none() && *what == meter);
-        of_standard.map(|(.., rate)| *rate)
+    /// Whether `part` costs the same as `whole` in every tier that has a price of it.
+    fn are_alike(&self, part: MeterName, whole: MeterName) -> bool {
+        let is_alike = |(tier, _, rate): &(Option<ServiceTier>, MeterName, Decimal)| {
+            self.0.contains(&(*tier, whole, *rate))
+        };
+        self.0.iter().filter(|(_, meter, _)| *meter == part).all(is_alike)
     }
 
-    /// Drops `meter` if it costs the same as `whole` in every tier that has it.
-    fn fold(&mut self, meter: MeterName, whole: MeterName) {
-        let whole: Vec<_> = self.0.iter().filter(|(_, what, _)| *what == whole).copied().collect();
-        let is_alike = |(tier, _, rate): &(Option<ServiceTier>, MeterName, Decimal)| {
-            whole.iter().any(|(of, _, whole)| of == tier && whole == rate)
-        };
-        if self.0.iter().filter(|(_, what, _)| *what == meter).all(is_alike) {
-            self.0.retain(|(_, what, _)| *what != meter);
-        }
+    fn drop(&mut self, part: MeterName) {
+        self.0.retain(|(_, meter, _)| *meter != part);
     }
 
     fn has(&self, of: impl Fn(MeterName) -> bool) -> bool {
