@@ -47,8 +47,14 @@ pub struct CostLine {
     pub amount: Decimal,
 }
 
-/// Calls of Anthropic's web fetch. They cost only their tokens.
-const FREE_UNIT: &str = "web_fetch_requests";
+/// Calls of hosted tools that cost only their tokens, unless a row has a rate for them.
+const FREE_UNITS: [&str; 5] = [
+    "web_fetch_requests",
+    "mcp_calls",
+    "tool_search_calls",
+    "view_image_calls",
+    "view_x_video_calls",
+];
 
 /// Why a cost is unknown. An unknown cost is never written as zero.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -303,7 +309,7 @@ impl ModelRun<'_> {
 
     /// The charged quantities, in the order of meters.
     fn counted(&self, tariff: &Tariff<'_>) -> Result<Quantities, PriceError> {
-        let (mut beside, mut counted) = self.units()?;
+        let (mut beside, mut counted) = self.units(tariff)?;
         drop_other_measure(&mut beside, tariff);
         // An unknown number of searches is not zero searches.
         let charges_searches = tariff.rate(MeterName::SearchUnits).is_some_and(|r| !r.is_zero());
@@ -334,12 +340,15 @@ impl ModelRun<'_> {
     }
 
     /// Quantities besides tokens, and quantities instead of tokens.
-    fn units(&self) -> Result<(Quantities, Quantities), PriceError> {
-        let charged =
-            self.usage.units.iter().filter(|(name, count)| *name != FREE_UNIT && !count.is_zero());
+    fn units(&self, tariff: &Tariff<'_>) -> Result<(Quantities, Quantities), PriceError> {
+        let charged = self.usage.units.iter().filter(|(_, count)| !count.is_zero());
         let mut units = (Vec::new(), Vec::new());
         for (name, count) in charged {
-            let meter = MeterName::ALL.into_iter().find(|meter| meter.as_str() == name);
+            let meter = MeterName::of_unit(name);
+            let has_rate = meter.is_some_and(|meter| tariff.rate(meter).is_some());
+            if !has_rate && FREE_UNITS.contains(&name.as_str()) {
+                continue;
+            }
             match meter.map(|meter| (meter, meter.kind())) {
                 Some((meter, MeterKind::Beside)) => units.0.push((meter, *count)),
                 Some((meter, MeterKind::InPlaceOfTokens)) => units.1.push((meter, *count)),
