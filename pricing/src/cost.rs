@@ -6,46 +6,14 @@ use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 
 use crate::book::{PriceBook, Query};
-use crate::currency::Currency;
 use crate::exact::{plus, times};
 use crate::meter::{MeterKind, MeterName};
+use crate::priced::{Cost, CostLine, PriceError, Unpriced};
 use crate::quantities;
-use crate::row::{PricingContext, Row, ServiceTier, Tariff};
+use crate::row::{Row, ServiceTier};
+use crate::tariff::{Combination, PricingContext, Tariff};
 use crate::terms::Contract;
 use crate::usage::{Condition, Usage};
-
-/// The cost of one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cost {
-    /// The currency of all amounts.
-    pub currency: Currency,
-    /// The cost: the sum of the lines, exact.
-    pub amount: Decimal,
-    /// The cost at list price.
-    pub list_amount: Decimal,
-    /// The row that priced the request, [`Row::price_id`]. The exchange rate and the factor of the
-    /// contract follow if there are any: `…;USD*0.92;acme*0.9`.
-    pub price_id: String,
-    /// One for each meter with a quantity. Lines of further model runs come last.
-    pub lines: Vec<CostLine>,
-}
-
-/// One line of a cost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CostLine {
-    /// What was counted.
-    pub meter: MeterName,
-    /// Model of a further model run. `None` for the request's own.
-    pub model: Option<String>,
-    /// The quantity, in [`MeterName::unit`].
-    pub quantity: Decimal,
-    /// Price of one, exact.
-    pub unit_price: Decimal,
-    /// List price of one. If the book has none, the contracted price.
-    pub list_unit_price: Decimal,
-    /// `quantity` × `unit_price`, exact.
-    pub amount: Decimal,
-}
 
 /// Calls of hosted tools that cost only their tokens, unless a row has a rate for them.
 const FREE_UNITS: [&str; 5] = [
@@ -56,47 +24,6 @@ const FREE_UNITS: [&str; 5] = [
     "view_x_video_calls",
 ];
 
-/// Why a cost is unknown. An unknown cost is never written as zero.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PriceError {
-    /// No row prices the model.
-    #[error(
-        "the price book has no price in {currency} for model {model:?}; add it to the overrides"
-    )]
-    UnknownModel {
-        /// The model of the answer, or else of the request.
-        model: String,
-        /// The currency of the bills.
-        currency: Currency,
-    },
-    /// The row has no rate for a part of the usage.
-    #[error("{price_id} has no rate for {part}; add it to the overrides")]
-    NoRate {
-        /// The meter, or the name in records of a quantity without a meter.
-        part: String,
-        /// The row.
-        price_id: String,
-    },
-    /// The row has prices by service tier, and the tier of the answer is not a known one.
-    #[error("{price_id} has no price for service tier {tier:?}")]
-    UnknownTier {
-        /// The tier of the answer.
-        tier: String,
-        /// The row.
-        price_id: String,
-    },
-    /// The quantity is unknown.
-    #[error("the quantity of {meter}, in {}, is unknown", meter.unit())]
-    UsageUnknown {
-        /// The meter without a quantity.
-        meter: MeterName,
-    },
-    /// The cost has more digits than a decimal holds.
-    #[error("the cost is too large to be exact")]
-    Overflow,
-}
-
 impl PriceBook {
     /// The cost of `usage` at the prices in force at `query.at`.
     ///
@@ -104,10 +31,10 @@ impl PriceBook {
     /// its own input for the long context. If a part is larger than its whole, the part is charged
     /// as reported and the rest is zero. So no line is negative.
     ///
-    /// Errors: why the cost is unknown.
+    /// Errors: why the cost is unknown, and the part of it that is known.
     /// Source: FOCUS `ListCost` = `ListUnitPrice` × `PricingQuantity`. Service tiers, long context,
     /// caches and factors follow the price lists of the providers.
-    pub fn cost(&self, query: &Query<'_>, usage: &Usage) -> Result<Cost, PriceError> {
+    pub fn cost(&self, query: &Query<'_>, usage: &Usage) -> Result<Cost, Unpriced> {
         self.contracted(&Contract::default(), query, usage)
     }
 
@@ -121,40 +48,34 @@ impl PriceBook {
         contract: &Contract,
         query: &Query<'_>,
         usage: &Usage,
-    ) -> Result<Cost, PriceError> {
+    ) -> Result<Cost, Unpriced> {
         let price = self.price(contract, query)?;
-        let mut builder = CostBuilder { book: self, contract, lines: Vec::new() };
-        builder.charge(query, &price, usage, &usage.conditions, None)?;
-        let lines = builder.lines;
+        let mut builder =
+            CostBuilder { book: self, contract, lines: Vec::new(), reasons: Vec::new() };
+        builder.charge(query, &price, usage, &usage.conditions, None);
+        let CostBuilder { lines, mut reasons, .. } = builder;
+        let cost = self.sum(price.id, lines);
+        if cost.is_none() {
+            reasons.push(PriceError::Overflow);
+        }
+        match cost {
+            Some(cost) if reasons.is_empty() => Ok(cost),
+            cost => Err(Unpriced { reasons, known: cost.filter(|cost| !cost.lines.is_empty()) }),
+        }
+    }
+
+    /// The cost of `lines`. `None` if it has too many digits.
+    fn sum(&self, price_id: String, lines: Vec<CostLine>) -> Option<Cost> {
         let sum = |of: fn(&CostLine) -> Option<Decimal>| {
-            let sum = |sum, line| plus(sum, of(line)?);
-            lines.iter().try_fold(Decimal::ZERO, sum).ok_or(PriceError::Overflow)
+            lines.iter().try_fold(Decimal::ZERO, |sum, line| plus(sum, of(line)?))
         };
-        Ok(Cost {
+        Some(Cost {
             currency: self.currency(),
             amount: sum(|line| Some(line.amount))?,
             list_amount: sum(|line| times(line.quantity, line.list_unit_price))?,
-            price_id: price.id,
+            price_id,
             lines,
         })
-    }
-
-    /// The same as [`upper_bound`](Self::upper_bound) for a customer with `contract`.
-    #[must_use]
-    pub fn contracted_upper_bound(
-        &self,
-        contract: &Contract,
-        query: &Query<'_>,
-        input_tokens_max: u64,
-        output_tokens_max: u64,
-    ) -> Option<Decimal> {
-        match contract.fixed(query) {
-            Some(fixed) => fixed.upper_bound(query, input_tokens_max, output_tokens_max),
-            None => {
-                let most = self.upper_bound(query, input_tokens_max, output_tokens_max)?;
-                times(most, contract.factor(query.at))
-            }
-        }
     }
 
     /// The rows that price a request.
@@ -217,30 +138,35 @@ impl<'a> ScaledRow<'a> {
         usage: &Usage,
         conditions: &BTreeMap<Condition, String>,
     ) -> Result<Tariff<'a>, PriceError> {
-        Ok(self.row.tariff(&PricingContext {
+        let context = PricingContext {
             at: TimeZone::UTC.to_datetime(query.at),
             tier: tier(self.row, query.service_tier)?,
             input_tokens: usage.input_tokens.unwrap_or(0),
             conditions,
-        }))
+        };
+        Ok(Tariff::of(self.row, &context))
     }
 
     fn unit_price(&self, tariff: &Tariff<'_>, meter: MeterName) -> Result<Decimal, PriceError> {
-        let rate = tariff.rate(meter).ok_or_else(|| self.no_rate(meter.as_str()))?;
+        let no_rate = || self.no_rate(meter.as_str(), tariff.combination_without(meter));
+        let rate = tariff.rate(meter).ok_or_else(no_rate)?;
         let factors = tariff.factors().filter(|_| meter.counts_tokens());
         factors.chain([self.factor]).try_fold(rate, times).ok_or(PriceError::Overflow)
     }
 
-    fn no_rate(&self, part: &str) -> PriceError {
-        PriceError::NoRate { part: part.to_owned(), price_id: self.row.price_id.clone() }
+    fn no_rate(&self, part: &str, combination: Combination) -> PriceError {
+        let price_id = self.row.price_id.clone();
+        PriceError::NoRate { part: part.to_owned(), combination, price_id }
     }
 }
 
-/// Collects the cost lines of one request and its further model runs.
+/// Collects the cost lines of one request and its further model runs, and why what is missing has no
+/// price.
 struct CostBuilder<'a> {
     book: &'a PriceBook,
     contract: &'a Contract,
     lines: Vec<CostLine>,
+    reasons: Vec<PriceError>,
 }
 
 impl CostBuilder<'_> {
@@ -253,22 +179,26 @@ impl CostBuilder<'_> {
         usage: &Usage,
         conditions: &BTreeMap<Condition, String>,
         pass: Option<&str>,
-    ) -> Result<(), PriceError> {
-        ModelRun { query, price, usage, conditions, pass }.charge(&mut self.lines)?;
+    ) {
+        ModelRun { query, price, usage, conditions, pass }
+            .charge(&mut self.lines, &mut self.reasons);
         for further in &usage.passes {
             match further.model.as_deref() {
                 None => {
                     let model = Some(price.paid.row.model.as_str());
-                    self.charge(query, price, &further.usage, conditions, model)?;
+                    self.charge(query, price, &further.usage, conditions, model);
                 }
                 model => {
                     let query = Query { response_model: model, request_model: None, ..*query };
-                    let price = self.book.price(self.contract, &query)?;
-                    self.charge(&query, &price, &further.usage, conditions, model)?;
+                    match self.book.price(self.contract, &query) {
+                        Ok(price) => {
+                            self.charge(&query, &price, &further.usage, conditions, model);
+                        }
+                        Err(reason) => self.reasons.push(reason),
+                    }
                 }
             }
         }
-        Ok(())
     }
 }
 
@@ -284,107 +214,133 @@ struct ModelRun<'a> {
 }
 
 impl ModelRun<'_> {
-    /// Adds the lines of this run, by meter.
-    fn charge(&self, lines: &mut Vec<CostLine>) -> Result<(), PriceError> {
+    /// Adds the lines of this run, by meter, and the reasons why a part of it has no price.
+    fn charge(&self, lines: &mut Vec<CostLine>, reasons: &mut Vec<PriceError>) {
         let Self { query, price: Price { paid, list, .. }, usage, conditions, pass } = self;
-        let tariff = paid.tariff(query, usage, conditions)?;
+        let tariff = match paid.tariff(query, usage, conditions) {
+            Ok(tariff) => tariff,
+            Err(reason) => return reasons.push(reason),
+        };
         let list = list
             .as_ref()
             .and_then(|list| Some((list, list.tariff(query, usage, conditions).ok()?)));
         let list_price =
             |meter| list.as_ref().and_then(|(list, tariff)| list.unit_price(tariff, meter).ok());
-        for (meter, quantity) in self.counted(&tariff)? {
-            let unit_price = paid.unit_price(&tariff, meter)?;
-            lines.push(CostLine {
-                meter,
-                model: pass.map(str::to_owned),
-                quantity,
-                unit_price,
-                list_unit_price: list_price(meter).unwrap_or(unit_price),
-                amount: times(quantity, unit_price).ok_or(PriceError::Overflow)?,
+        for (meter, quantity) in self.counted(&tariff, reasons) {
+            let priced = paid.unit_price(&tariff, meter).and_then(|unit_price| {
+                let amount = times(quantity, unit_price).ok_or(PriceError::Overflow)?;
+                Ok((unit_price, amount))
             });
+            match priced {
+                Ok((unit_price, amount)) => lines.push(CostLine {
+                    meter,
+                    model: pass.map(str::to_owned),
+                    quantity,
+                    unit_price,
+                    list_unit_price: list_price(meter).unwrap_or(unit_price),
+                    amount,
+                }),
+                Err(reason) => reasons.push(reason),
+            }
         }
-        Ok(())
     }
 
-    /// The charged quantities, in the order of meters.
-    fn counted(&self, tariff: &Tariff<'_>) -> Result<Quantities, PriceError> {
-        let (mut beside, mut counted) = self.units(tariff)?;
+    /// The charged quantities, in the order of meters. Adds the reasons why a part of the usage is
+    /// not among them.
+    fn counted(&self, tariff: &Tariff<'_>, reasons: &mut Vec<PriceError>) -> Quantities {
+        let Units { mut beside, instead: mut counted, unknown } = self.units(tariff);
         drop_other_measure(&mut beside, tariff);
+        let has_units = !beside.is_empty() || !unknown.is_empty();
+        let no_rate = |name: &str| self.price.paid.no_rate(name, Combination::default());
+        reasons.extend(unknown.into_iter().map(no_rate));
         // An unknown number of searches is not zero searches.
-        let charges_searches = tariff.rate(MeterName::SearchUnits).is_some_and(|r| !r.is_zero());
-        if charges_searches && !self.usage.units.contains_key(MeterName::SearchUnits.as_str()) {
-            return Err(PriceError::UsageUnknown { meter: MeterName::SearchUnits });
+        if tariff.may_charge(MeterName::SearchUnits)
+            && !self.usage.units.contains_key(MeterName::SearchUnits.as_str())
+        {
+            reasons.push(PriceError::UsageUnknown { meter: MeterName::SearchUnits });
         }
         let tokens_priced = self.tokens_are_reported() && tariff.prices_tokens();
         // If tokens are free, a quantity instead of tokens is free too, unless it has a rate of its
         // own.
         let is_free = tariff.is_free(MeterName::Input)
             && (self.price.paid.row.input_only || tariff.is_free(MeterName::Output))
-            && counted.iter().all(|(meter, _)| tariff.rate(*meter).is_none());
+            && counted.iter().all(|(meter, _)| !tariff.states(*meter));
         if tokens_priced || counted.is_empty() || is_free {
-            counted = self.tokens(tariff, !beside.is_empty())?;
+            counted = self.tokens(tariff, has_units, reasons);
         }
         counted.extend(beside);
         counted.retain(|(_, quantity)| !quantity.is_zero());
-        if !counted.is_empty() && self.pass.is_none() && tariff.rate(MeterName::Requests).is_some()
-        {
+        if !counted.is_empty() && self.pass.is_none() && tariff.states(MeterName::Requests) {
             counted.push((MeterName::Requests, Decimal::ONE));
         }
         counted.sort_unstable_by_key(|(meter, _)| *meter);
-        Ok(counted)
+        counted
     }
 
     const fn tokens_are_reported(&self) -> bool {
         self.usage.input_tokens.is_some() || self.usage.output_tokens.is_some()
     }
 
-    /// Quantities besides tokens, and quantities instead of tokens.
-    fn units(&self, tariff: &Tariff<'_>) -> Result<(Quantities, Quantities), PriceError> {
+    /// The quantities that are not tokens.
+    fn units(&self, tariff: &Tariff<'_>) -> Units<'_> {
         let charged = self.usage.units.iter().filter(|(_, count)| !count.is_zero());
-        let mut units = (Vec::new(), Vec::new());
+        let mut units = Units::default();
         for (name, count) in charged {
             let meter = MeterName::of_unit(name);
-            let has_rate = meter.is_some_and(|meter| tariff.rate(meter).is_some());
+            let has_rate = meter.is_some_and(|meter| tariff.states(meter));
             if !has_rate && FREE_UNITS.contains(&name.as_str()) {
                 continue;
             }
             match meter.map(|meter| (meter, meter.kind())) {
-                Some((meter, MeterKind::Beside)) => units.0.push((meter, *count)),
-                Some((meter, MeterKind::InPlaceOfTokens)) => units.1.push((meter, *count)),
-                _ => return Err(self.price.paid.no_rate(name)),
+                Some((meter, MeterKind::Beside)) => units.beside.push((meter, *count)),
+                Some((meter, MeterKind::InPlaceOfTokens)) => units.instead.push((meter, *count)),
+                _ => units.unknown.push(name),
             }
         }
-        Ok(units)
+        units
     }
 
-    /// The disjoint parts of the tokens. An unknown number of tokens is no error if the tokens are
-    /// free. It is no error either if the row has no rate for tokens and something else was counted
-    /// (`has_other_quantities`).
+    /// The disjoint parts of the tokens. An unknown number of tokens is no reason if the tokens are
+    /// free. It is no reason either if the row has no rate for tokens and something else was counted
+    /// (`has_units`).
     fn tokens(
         &self,
         tariff: &Tariff<'_>,
-        has_other_quantities: bool,
-    ) -> Result<Quantities, PriceError> {
-        let generated = self.usage.modalities.as_deref().and_then(|told| told.output.multimodal);
-        if generated > Some(0) && tariff.is_separate(MeterName::OutputImage) {
-            return Err(self.price.paid.no_rate("multimodal_output_tokens"));
+        has_units: bool,
+        reasons: &mut Vec<PriceError>,
+    ) -> Quantities {
+        let needs_none = |whole| tariff.is_free(whole) || (has_units && !tariff.prices_tokens());
+        let row = self.price.paid.row;
+        let mut parts = Vec::new();
+        match self.usage.input_tokens {
+            Some(tokens) => parts.extend(quantities::of_input(self.usage, tokens, tariff)),
+            None if needs_none(MeterName::Input) => {}
+            None => reasons.push(PriceError::UsageUnknown { meter: MeterName::Input }),
         }
-        let needs_none =
-            |whole| tariff.is_free(whole) || (has_other_quantities && !tariff.prices_tokens());
-        let unknown = |meter| PriceError::UsageUnknown { meter };
-        let input = match self.usage.input_tokens {
-            None if needs_none(MeterName::Input) => 0,
-            tokens => tokens.ok_or_else(|| unknown(MeterName::Input))?,
-        };
-        let output = match self.usage.output_tokens {
-            None if self.price.paid.row.input_only || needs_none(MeterName::Output) => 0,
-            tokens => tokens.ok_or_else(|| unknown(MeterName::Output))?,
-        };
-        let input = quantities::of_input(self.usage, input, tariff);
-        let output = quantities::of_output(self.usage, output, tariff);
-        Ok(input.chain(output).map(|(meter, tokens)| (meter, tokens.into())).collect())
+        let generated = self.usage.modalities.as_deref().and_then(|told| told.output.multimodal);
+        match self.usage.output_tokens {
+            // The engine does not say how many of them are text.
+            _ if generated > Some(0) && tariff.is_separate(MeterName::OutputImage) => {
+                let part = "multimodal_output_tokens";
+                reasons.push(self.price.paid.no_rate(part, Combination::default()));
+            }
+            Some(tokens) => parts.extend(quantities::of_output(self.usage, tokens, tariff)),
+            None if row.input_only || needs_none(MeterName::Output) => {}
+            None => reasons.push(PriceError::UsageUnknown { meter: MeterName::Output }),
+        }
+        parts.into_iter().map(|(meter, tokens)| (meter, tokens.into())).collect()
     }
+}
+
+/// The quantities that are not tokens.
+#[derive(Default)]
+struct Units<'a> {
+    /// Charged in addition to tokens.
+    beside: Quantities,
+    /// Charged instead of tokens.
+    instead: Quantities,
+    /// The names of those that have no meter.
+    unknown: Vec<&'a str>,
 }
 
 type Quantities = Vec<(MeterName, Decimal)>;

@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
 use crate::currency::Currency;
-use crate::meter::MeterName;
+use crate::meter::{MeterName, MeterSet};
 use crate::off_peak::OffPeak;
 use crate::rates::Rates;
 use crate::row::{
@@ -162,7 +162,7 @@ fn row(raw: RawRow, file: &RawFile, version: &str) -> Result<Row, String> {
     }
     let owner = provider.as_deref().map_or_else(String::new, |provider| format!("{provider}/"));
     let since = from.map_or_else(String::new, |from| format!("@{from}"));
-    Ok(Row {
+    let mut row = Row {
         price_id: format!("{version}#{owner}{model}{since}"),
         provider,
         model,
@@ -177,7 +177,10 @@ fn row(raw: RawRow, file: &RawFile, version: &str) -> Result<Row, String> {
         long_context,
         off_peak: raw.off_peak,
         when: raw.when,
-    })
+        stated: MeterSet::default(),
+    };
+    row.stated = row.sets().flat_map(|set| set.iter().map(|(meter, _)| meter)).collect();
+    Ok(row)
 }
 
 /// What is wrong with the standard rates: a missing rate, or one too many.

@@ -1,11 +1,13 @@
 //! The cost of one request: `Usage` × `PriceBook` → `Cost`.
 //!
-//! Begin with `book.rs` (which row prices an answer), then `cost.rs` (the arithmetic).
+//! Begin with `book.rs` (which row prices an answer), then `tariff.rs` (which of its rates), then
+//! `cost.rs` (the arithmetic).
 //!
 //! # Invariants
 //!
 //! - Money is an exact decimal and never a float. An overflow is an error.
 //! - Unknown is never zero. A price of zero in the book means free.
+//! - One set of rates prices a request. What this set lacks is unknown (`tariff.rs`).
 //! - Each token is on exactly one meter (`quantities.rs`). Cached tokens are part of the input, and
 //!   reasoning is part of the output.
 //!
@@ -53,7 +55,7 @@
 //!   rates: {input: 0, search_units: 0.002}        # 0 means free
 //! - model: night-owl
 //!   rates: {input: 1, output: 2, requests: 0.001}
-//!   off_peak:                     # replaces all other rates, by the UTC time of admission
+//!   off_peak:                     # instead of `rates`, by the UTC time of admission
 //!     rates: {input: 0.50, output: 1}
 //!     windows:
 //!     - days: [mon, tue, wed, thu, fri]
@@ -78,15 +80,16 @@ mod gpu;
 mod import;
 mod meter;
 mod off_peak;
+mod priced;
 mod quantities;
 mod rates;
 mod row;
+mod tariff;
 mod terms;
 mod usage;
 mod write;
 
 pub use book::{PriceBook, Query};
-pub use cost::{Cost, CostLine, PriceError};
 pub use currency::{Currency, ExchangeRate};
 pub use dated::Dated;
 pub use diff::{Change, Difference, PriceChange, diff};
@@ -95,10 +98,12 @@ pub use gpu::{GpuPrice, TokenWeights};
 pub use import::{ImportError, Imported, LeftOut, Mistake, import};
 pub use meter::MeterName;
 pub use off_peak::{Day, Hours, OffPeak, Window};
+pub use priced::{Cost, CostLine, PriceError, Unpriced};
 pub use rates::{Rates, list_price};
 pub use row::{
     CacheWithoutRate, Effect, LongContext, ModalityWithoutRate, RateCard, Row, ServiceTier,
     Threshold, Tiers, When,
 };
+pub use tariff::{Combination, CombinedRates};
 pub use terms::{Allowance, Contract, Money};
 pub use usage::{ByModality, Condition, Flag, Member, Modalities, Pass, Source, Usage};

@@ -249,6 +249,22 @@ impl std::fmt::Display for MeterName {
     }
 }
 
+/// Some of the meters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct MeterSet(u32);
+
+impl MeterSet {
+    pub(crate) const fn contains(self, meter: MeterName) -> bool {
+        self.0 & (1 << meter as u32) != 0
+    }
+}
+
+impl FromIterator<MeterName> for MeterSet {
+    fn from_iter<I: IntoIterator<Item = MeterName>>(meters: I) -> Self {
+        Self(meters.into_iter().fold(0, |set, meter| set | 1 << meter as u32))
+    }
+}
+
 /// How a meter relates to the tokens of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MeterKind {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::rates::Rates;
 
-/// Rates that replace all others in certain hours of the week, UTC.
+/// Rates that are used instead of the standard ones in certain hours of the week, UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OffPeak {

@@ -1,7 +1,7 @@
 //! Splits a usage into disjoint parts: each token is on exactly one meter.
 
 use crate::meter::MeterName;
-use crate::row::Tariff;
+use crate::tariff::Tariff;
 use crate::usage::Usage;
 
 /// The parts of an input with this number of tokens, including parts of zero.

@@ -1,13 +1,13 @@
-//! One row of the book: the prices of one model, and which of its rates a request pays.
+//! One row of the book: the prices of one model. `tariff.rs` says which of them a request pays.
 
 use std::collections::BTreeMap;
 
-use jiff::civil::{Date, DateTime};
+use jiff::civil::Date;
 use rust_decimal::Decimal;
 use serde::Deserialize;
 
 use crate::currency::Currency;
-use crate::meter::MeterName;
+use crate::meter::MeterSet;
 use crate::off_peak::OffPeak;
 use crate::rates::{Rates, factor};
 use crate::usage::Condition;
@@ -41,7 +41,8 @@ impl ServiceTier {
     }
 }
 
-/// Rates that replace the standard ones, meter by meter, in a service tier.
+/// The rates of service tiers. They are used instead of the standard ones and not together with
+/// them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tiers {
@@ -68,7 +69,7 @@ impl Tiers {
     }
 }
 
-/// The standard rates, and the rates that replace them in a service tier.
+/// The standard rates, and those of service tiers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RateCard {
     /// Standard rates.
@@ -77,18 +78,12 @@ pub struct RateCard {
     pub tiers: Tiers,
 }
 
-impl RateCard {
-    fn in_tier(&self, tier: Option<ServiceTier>) -> Option<&Rates> {
-        self.tiers.rates(tier?)
-    }
-}
-
 /// Prices of the whole request if its input is long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LongContext {
     /// The smallest input.
     pub threshold: Threshold,
-    /// The rates that replace those of the row, meter by meter.
+    /// The rates.
     pub card: RateCard,
 }
 
@@ -119,7 +114,8 @@ pub struct Effect {
     /// Multiplies every rate of tokens.
     #[serde(deserialize_with = "factor")]
     pub times: Option<Decimal>,
-    /// Rates that replace all others, meter by meter, before the multiplication.
+    /// Rates that are used instead of the standard ones, before the multiplication. Rates of calls
+    /// alone leave the rates of tokens as they are.
     pub rates: Rates,
 }
 
@@ -173,14 +169,16 @@ pub struct Row {
     pub cache_without_rate: CacheWithoutRate,
     /// The rule for modalities without a rate.
     pub modality_without_rate: ModalityWithoutRate,
-    /// The rates that apply unless something below replaces them.
+    /// The rates of requests that nothing below applies to.
     pub card: RateCard,
-    /// By rising threshold. The last one that applies replaces the card.
+    /// By rising threshold. The last one that applies is used instead of the card.
     pub long_context: Vec<LongContext>,
-    /// Replaces all other rates in its hours.
+    /// Rates of certain hours.
     pub off_peak: Option<OffPeak>,
     /// What conditions of the answer change.
     pub when: When,
+    /// The meters that any set of rates has a rate for.
+    pub(crate) stated: MeterSet,
 }
 
 impl Row {
@@ -195,117 +193,16 @@ impl Row {
         self.from.is_none_or(|from| from <= day) && self.until.is_none_or(|until| day < until)
     }
 
-    /// Whether any service tier has a price of its own.
-    pub(crate) fn has_tiers(&self) -> bool {
-        let long = self.long_context.iter().map(|long| &long.card);
-        std::iter::once(&self.card)
-            .chain(long)
-            .any(|card| ServiceTier::ALL.iter().any(|tier| card.tiers.rates(*tier).is_some()))
-    }
-
-    /// The rates that a request pays.
-    pub(crate) fn tariff(&self, context: &PricingContext<'_>) -> Tariff<'_> {
-        let off_peak = self.off_peak.as_ref().filter(|off_peak| off_peak.covers(context.at));
-        let long = self
-            .long_context
-            .iter()
-            .rev()
-            .find(|long| context.input_tokens >= long.threshold.first())
-            .map(|long| &long.card);
-        let effects = self.when.iter().filter_map(|(condition, words)| {
-            words.get(context.conditions.get(condition)?.as_str())
+    /// Every set of rates of the row, in no order that means anything.
+    pub(crate) fn sets(&self) -> impl Iterator<Item = &Rates> {
+        let cards =
+            std::iter::once(&self.card).chain(self.long_context.iter().map(|long| &long.card));
+        let in_cards = cards.flat_map(|card| {
+            let tiers = ServiceTier::ALL.iter().filter_map(|tier| card.tiers.rates(*tier));
+            std::iter::once(&card.rates).chain(tiers)
         });
-        Tariff {
-            layers: [
-                off_peak.map(|off_peak| &off_peak.rates),
-                long.and_then(|card| card.in_tier(context.tier)),
-                long.map(|card| &card.rates),
-                self.card.in_tier(context.tier),
-                Some(&self.card.rates),
-            ],
-            effects: effects.collect(),
-            cache_without_rate: self.cache_without_rate,
-            modality_without_rate: self.modality_without_rate,
-        }
-    }
-}
-
-/// What decides which rates a request pays.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PricingContext<'a> {
-    /// Time of admission, UTC.
-    pub(crate) at: DateTime,
-    /// Service tier of the answer.
-    pub(crate) tier: Option<ServiceTier>,
-    /// All input of the request.
-    pub(crate) input_tokens: u64,
-    /// What the answer reports about itself.
-    pub(crate) conditions: &'a BTreeMap<Condition, String>,
-}
-
-/// The rates of one request. It has several layers: the first one with a rate for a meter decides.
-#[derive(Debug, Clone)]
-pub(crate) struct Tariff<'a> {
-    layers: [Option<&'a Rates>; 5],
-    effects: Vec<&'a Effect>,
-    cache_without_rate: CacheWithoutRate,
-    modality_without_rate: ModalityWithoutRate,
-}
-
-impl Tariff<'_> {
-    /// The price of one on `meter`, before factors. `None` if the book has none.
-    pub(crate) fn rate(&self, meter: MeterName) -> Option<Decimal> {
-        self.own(meter).or_else(|| self.rate(self.fallback_meter(meter)?))
-    }
-
-    /// The factors of the rates of tokens. All of them apply.
-    pub(crate) fn factors(&self) -> impl Iterator<Item = Decimal> + '_ {
-        self.effects.iter().filter_map(|effect| effect.times)
-    }
-
-    /// Whether the tokens of `meter` are counted apart from those of the meter that would include
-    /// them.
-    pub(crate) fn is_separate(&self, meter: MeterName) -> bool {
-        self.own(meter).is_some() || self.fallback_meter(meter).is_none()
-    }
-
-    fn own(&self, meter: MeterName) -> Option<Decimal> {
-        let effects = self.effects.iter().map(|effect| &effect.rates);
-        effects.chain(self.layers.iter().flatten().copied()).find_map(|rates| rates.rate(meter))
-    }
-
-    /// The meter whose rate replaces a missing one, by the rules of the book.
-    fn fallback_meter(&self, meter: MeterName) -> Option<MeterName> {
-        let as_text = self.modality_without_rate == ModalityWithoutRate::Text;
-        let as_input = self.cache_without_rate == CacheWithoutRate::Input;
-        match meter {
-            MeterName::InputImage => Some(MeterName::Input),
-            MeterName::CacheReadImage => Some(MeterName::CacheRead),
-            MeterName::Reasoning => Some(MeterName::Output),
-            MeterName::CacheRead | MeterName::CacheWrite | MeterName::CacheWriteLong => {
-                as_input.then_some(MeterName::Input)
-            }
-            MeterName::InputAudio | MeterName::InputVideo => as_text.then_some(MeterName::Input),
-            MeterName::CacheReadAudio => as_text.then_some(MeterName::CacheRead),
-            MeterName::OutputAudio | MeterName::OutputImage | MeterName::OutputVideo => {
-                as_text.then_some(MeterName::Output)
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether all tokens on the side of `whole` (input or output) are free. Then their number need
-    /// not be known.
-    pub(crate) fn is_free(&self, whole: MeterName) -> bool {
-        self.rate(whole).is_some_and(|rate| rate.is_zero())
-            && MeterName::ALL
-                .into_iter()
-                .filter(|meter| meter.kind() == whole.kind())
-                .all(|meter| self.rate(meter).is_none_or(|rate| rate.is_zero()))
-    }
-
-    /// Whether it has any rate of tokens.
-    pub(crate) fn prices_tokens(&self) -> bool {
-        MeterName::ALL.into_iter().any(|meter| meter.counts_tokens() && self.own(meter).is_some())
+        let off_peak = self.off_peak.iter().map(|off_peak| &off_peak.rates);
+        let effects = self.when.values().flat_map(BTreeMap::values).map(|effect| &effect.rates);
+        in_cards.chain(off_peak).chain(effects)
     }
 }

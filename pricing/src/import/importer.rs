@@ -10,6 +10,7 @@ use taximeter_json::Value;
 use super::json::{Lines, amount};
 use crate::currency::Currency;
 use crate::file;
+use crate::meter::MeterSet;
 use crate::row::{CacheWithoutRate, ModalityWithoutRate, RateCard, Row};
 use crate::write;
 
@@ -240,5 +241,6 @@ pub(super) fn row(provider: &str, model: &str) -> Row {
         long_context: Vec::new(),
         off_peak: None,
         when: BTreeMap::new(),
+        stated: MeterSet::default(),
     }
 }

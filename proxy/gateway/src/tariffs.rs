@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 use taximeter_ledger::{Record, RecordCost, RecordLine};
-use taximeter_pricing::{Contract, Cost, CostLine, GpuPrice, PriceBook, PriceError, Query, Usage};
+use taximeter_pricing::{Contract, Cost, CostLine, GpuPrice, PriceBook, Query, Unpriced, Usage};
 
 /// Prices of all tenants and upstreams.
 #[derive(Debug)]
@@ -67,21 +67,21 @@ impl Tariffs {
 
     /// What a request costs by the token.
     ///
-    /// Errors: the cost is unknown, and why.
+    /// Errors: why the cost is unknown, and the part of it that is known.
     pub fn cost(
         &self,
         scope: PriceScope<'_>,
         query: &Query<'_>,
         usage: &Usage,
-    ) -> Result<RecordCost, PriceError> {
+    ) -> Result<RecordCost, Unpriced> {
         self.book.contracted(self.contract(scope.tenant), query, usage).map(recorded)
     }
 
     /// What a request costs that is on record, as if it ended now: `Ok(None)` when it owes a share
     /// of GPUs and nothing by the token.
     ///
-    /// Errors: the cost is unknown, and why.
-    pub fn cost_again(&self, record: &Record) -> Result<Option<RecordCost>, PriceError> {
+    /// Errors: why the cost is unknown, and the part of it that is known.
+    pub fn cost_again(&self, record: &Record) -> Result<Option<RecordCost>, Unpriced> {
         let query = Query {
             provider: Some(&record.provider),
             response_model: record.response_model.as_deref(),

@@ -182,7 +182,8 @@ fn a_rerank_is_charged_by_the_search_whether_its_tokens_are_known_or_not() {
     let unknown = units(Usage::default(), searches);
     assert_eq!(builtin_lines("cohere", "rerank-v4.0-pro", &unknown), expected);
     // Of one that does not say how many there were, the cost is unknown.
-    let error = builtin().cost(&query("cohere", "rerank-v4.0-pro"), &usage(31, 0)).unwrap_err();
+    let error =
+        first(builtin().cost(&query("cohere", "rerank-v4.0-pro"), &usage(31, 0)).unwrap_err());
     assert_eq!(error, PriceError::UsageUnknown { meter: MeterName::SearchUnits });
     let mut known = builtin_lines("cohere", "rerank-v4.0-pro", &units(usage(31, 0), searches));
     assert_eq!(known.remove(0), "input 31 × 0 = 0");
@@ -213,10 +214,11 @@ fn sound_is_charged_by_its_length_or_by_its_tokens_and_never_by_both() {
     let cost = book.cost(&query("vllm", "m"), &units(usage(4, 6), seconds)).unwrap();
     assert_eq!(lines(&cost), ["audio_seconds 3.5 × 0.00005 = 0.000175"]);
     // Nobody knows how long it was.
-    let error = builtin().cost(&query("openai", "whisper-1"), &Usage::default()).unwrap_err();
+    let error =
+        first(builtin().cost(&query("openai", "whisper-1"), &Usage::default()).unwrap_err());
     assert!(matches!(error, PriceError::UsageUnknown { .. }), "{error}");
     // Its length has no price.
-    let error = builtin().cost(&query("openai", "gpt-4o"), &by_length).unwrap_err();
+    let error = first(builtin().cost(&query("openai", "gpt-4o"), &by_length).unwrap_err());
     assert!(matches!(&error, PriceError::NoRate { part, .. } if part == "audio_seconds"));
 }
 
@@ -342,6 +344,6 @@ fn searches_told_by_number_and_by_queries_are_charged_by_what_has_a_rate() {
     assert_eq!(lines("gemini-2.5-flash"), ["web_search_requests 1 × 0.035 = 0.035"]);
     assert_eq!(lines("gemini-3.5-flash"), ["search_queries 3 × 0.014 = 0.042"]);
     let queries = units(usage(0, 0), [("search_queries", "3")]);
-    let alone = builtin().cost(&query("gcp.gemini", "gemini-2.5-flash"), &queries);
+    let alone = builtin().cost(&query("gcp.gemini", "gemini-2.5-flash"), &queries).map_err(first);
     assert!(matches!(alone, Err(PriceError::NoRate { .. })), "{alone:?}");
 }

@@ -1,0 +1,110 @@
+//! A cost, or why it is unknown and what of it is known.
+
+use rust_decimal::Decimal;
+
+use crate::currency::Currency;
+use crate::meter::MeterName;
+use crate::tariff::Combination;
+
+/// The cost of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cost {
+    /// The currency of all amounts.
+    pub currency: Currency,
+    /// The cost: the sum of the lines, exact.
+    pub amount: Decimal,
+    /// The cost at list price.
+    pub list_amount: Decimal,
+    /// The row that priced the request, [`Row::price_id`]. The exchange rate and the factor of the
+    /// contract follow if there are any: `…;USD*0.92;acme*0.9`.
+    pub price_id: String,
+    /// One for each meter with a quantity. Lines of further model runs come last.
+    pub lines: Vec<CostLine>,
+}
+
+/// One line of a cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CostLine {
+    /// What was counted.
+    pub meter: MeterName,
+    /// Model of a further model run. `None` for the request's own.
+    pub model: Option<String>,
+    /// The quantity, in [`MeterName::unit`].
+    pub quantity: Decimal,
+    /// Price of one, exact.
+    pub unit_price: Decimal,
+    /// List price of one. If the book has none, the contracted price.
+    pub list_unit_price: Decimal,
+    /// `quantity` × `unit_price`, exact.
+    pub amount: Decimal,
+}
+
+/// Why a cost is unknown. An unknown cost is never written as zero.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PriceError {
+    /// No row prices the model.
+    #[error(
+        "the price book has no price in {currency} for model {model:?}; add it to the overrides"
+    )]
+    UnknownModel {
+        /// The model of the answer, or else of the request.
+        model: String,
+        /// The currency of the bills.
+        currency: Currency,
+    },
+    /// The row has no rate for a part of the usage.
+    #[error("{price_id} has no rate for {part}{combination}; add it to the overrides")]
+    NoRate {
+        /// The meter, or the name in records of a quantity without a meter.
+        part: String,
+        /// The tier, the context, the hours and the conditions in which it has none.
+        combination: Combination,
+        /// The row.
+        price_id: String,
+    },
+    /// The row has prices by service tier, and the tier of the answer is not a known one.
+    #[error("{price_id} has no price for service tier {tier:?}")]
+    UnknownTier {
+        /// The tier of the answer.
+        tier: String,
+        /// The row.
+        price_id: String,
+    },
+    /// The quantity is unknown.
+    #[error("the quantity of {meter}, in {}, is unknown", meter.unit())]
+    UsageUnknown {
+        /// The meter without a quantity.
+        meter: MeterName,
+    },
+    /// The cost has more digits than a decimal holds.
+    #[error("the cost is too large to be exact")]
+    Overflow,
+}
+
+/// A cost that is not known as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpriced {
+    /// Why: one for each part of the usage without a price, one at least.
+    pub reasons: Vec<PriceError>,
+    /// The parts that have a price: the request costs at least as much. `None` if there are none.
+    pub known: Option<Cost>,
+}
+
+impl std::fmt::Display for Unpriced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (position, reason) in self.reasons.iter().enumerate() {
+            let before = if position == 0 { "" } else { "; " };
+            write!(f, "{before}{reason}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Unpriced {}
+
+impl From<PriceError> for Unpriced {
+    fn from(reason: PriceError) -> Self {
+        Self { reasons: vec![reason], known: None }
+    }
+}
