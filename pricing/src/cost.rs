@@ -17,8 +17,14 @@ use crate::tariff::{Combination, PricingContext, Tariff};
 use crate::terms::Contract;
 use crate::usage::{Condition, Usage};
 
-/// Calls of Anthropic's web fetch. They cost only their tokens.
-const FREE_UNIT: &str = "web_fetch_requests";
+/// Calls of hosted tools that cost only their tokens, unless a row has a rate for them.
+const FREE_UNITS: [&str; 5] = [
+    "web_fetch_requests",
+    "mcp_calls",
+    "tool_search_calls",
+    "view_image_calls",
+    "view_x_video_calls",
+];
 
 impl PriceBook {
     /// The cost of `usage` at the prices in force at `query.at`.
@@ -289,7 +295,7 @@ impl ModelRun<'_> {
     /// The charged quantities, in the order of meters. Adds the reasons why a part of the usage is
     /// not among them.
     fn counted(&self, tariff: &Tariff<'_>, reasons: &mut Vec<PriceError>) -> Quantities {
-        let Units { mut beside, instead: mut counted, unknown } = self.units();
+        let Units { mut beside, instead: mut counted, unknown } = self.units(tariff);
         drop_other_measure(&mut beside, tariff);
         let has_units = !beside.is_empty() || !unknown.is_empty();
         let no_rate = |name: &str| self.price.paid.no_rate(name, Combination::default());
@@ -323,12 +329,15 @@ impl ModelRun<'_> {
     }
 
     /// The quantities that are not tokens.
-    fn units(&self) -> Units<'_> {
-        let charged =
-            self.usage.units.iter().filter(|(name, count)| *name != FREE_UNIT && !count.is_zero());
+    fn units(&self, tariff: &Tariff<'_>) -> Units<'_> {
+        let charged = self.usage.units.iter().filter(|(_, count)| !count.is_zero());
         let mut units = Units::default();
         for (name, count) in charged {
-            let meter = MeterName::ALL.into_iter().find(|meter| meter.as_str() == name);
+            let meter = MeterName::of_unit(name);
+            let has_rate = meter.is_some_and(|meter| tariff.states(meter));
+            if !has_rate && FREE_UNITS.contains(&name.as_str()) {
+                continue;
+            }
             match meter.map(|meter| (meter, meter.kind())) {
                 Some((meter, MeterKind::Beside)) => units.beside.push((meter, *count)),
                 Some((meter, MeterKind::InPlaceOfTokens)) => units.instead.push((meter, *count)),
