@@ -251,17 +251,20 @@ impl std::fmt::Display for MeterName {
 
 /// Some of the meters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct MeterSet(u32);
+pub(crate) struct MeterSet(u64);
+
+// One bit for each.
+const _: () = assert!(MeterName::ALL.len() <= u64::BITS as usize);
 
 impl MeterSet {
     pub(crate) const fn contains(self, meter: MeterName) -> bool {
-        self.0 & (1 << meter as u32) != 0
+        self.0 & (1_u64 << meter as u32) != 0
     }
 }
 
 impl FromIterator<MeterName> for MeterSet {
     fn from_iter<I: IntoIterator<Item = MeterName>>(meters: I) -> Self {
-        Self(meters.into_iter().fold(0, |set, meter| set | 1 << meter as u32))
+        Self(meters.into_iter().fold(0, |set, meter| set | 1_u64 << meter as u32))
     }
 }
 
