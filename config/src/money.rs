@@ -20,7 +20,11 @@ impl Value for Date {
     const EXPECTED: &'static str = "a day such as 2026-11-01";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        text.parse().map_err(|_| Invalid::new("is not a day", Self::EXPECTED))
+        // The parser also takes other forms of days, and drops a time behind one.
+        let has_form = text.len() == "2026-11-01".len()
+            && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let day = text.parse().ok().filter(|_| has_form);
+        day.ok_or_else(|| Invalid::new("is not a day", Self::EXPECTED))
     }
 }
 

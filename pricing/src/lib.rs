@@ -95,7 +95,7 @@ pub use dated::Dated;
 pub use diff::{Change, Difference, PriceChange, diff};
 pub use file::BookError;
 pub use gpu::{GpuPrice, TokenWeights};
-pub use import::{ImportError, Imported, LeftOut, Mistake, import};
+pub use import::{ImportError, Imported, LeftOut, import};
 pub use meter::MeterName;
 pub use off_peak::{Day, Hours, OffPeak, Window};
 pub use priced::{Cost, CostLine, PriceError, Unpriced};
