@@ -85,3 +85,18 @@ impl Value for Percent {
             .ok_or_else(|| Invalid::new("is not a percentage", Self::EXPECTED))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_written_in_one_form_and_has_no_time() {
+        assert_eq!(Date::parse("2026-11-01").unwrap(), jiff::civil::date(2026, 11, 1));
+        for text in
+            ["1", "2026-11", "20261101", "2026-11-01 10:00", "2026-11-01T00:00", "2026-02-30"]
+        {
+            assert!(Date::parse(text).is_err(), "{text}");
+        }
+    }
+}
