@@ -22,7 +22,6 @@ const NOT_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 const MANTLE: &str = "bedrock_mantle";
 
 const NO_PROVIDER: &str = "names no provider";
-const NO_PRICE: &str = "has no prices";
 const SIZED: &str = "its name contains a size, and no answer has such a name";
 const BY_RESULTS: &str = "depends on the number of results, which no answer reports";
 const NOT_KNOWN: &str = "is an unknown field";
@@ -39,7 +38,7 @@ pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
     for (key, value) in root.each().filter(|(key, _)| !NOT_MODELS.contains(key)) {
         importer.models += 1;
         let Some(members) = Members::of(value) else {
-            importer.mistake(value, key, "", "expected an object of prices");
+            importer.leave_out_model(value, key, "expected an object of prices");
             continue;
         };
         let provider_name = members.text("litellm_provider").unwrap_or_default().into_owned();
@@ -54,7 +53,7 @@ pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
     for (key, value, members, provider_name, name) in models {
         let never_found = [(provider_name.is_empty(), NO_PROVIDER), (name.contains("-x-"), SIZED)];
         if let Some((_, why)) = never_found.into_iter().find(|(is_so, _)| *is_so) {
-            importer.leave_out(value, key, None, why);
+            importer.leave_out_model(value, key, why);
             continue;
         }
         let reading = Model {
@@ -63,11 +62,8 @@ pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
             mode: Mode::of(&members),
             provider_name: &provider_name,
         };
-        if let Some(row) = reading.row(name, importer) {
-            importer.take(value, key, vec![row]);
-        } else {
-            importer.leave_out(value, key, None, NO_PRICE);
-        }
+        let row = reading.row(name, importer);
+        importer.take(value, key, row.into_iter().collect());
     }
     true
 }
@@ -137,7 +133,7 @@ impl Model<'_> {
                 _ => match field::meaning(field, self.mode, self.members) {
                     Ok(None) => {}
                     Ok(Some(FieldMeaning { meter, above, tier })) => {
-                        let Some(rate) = importer.amount(value, self.key, field) else { continue };
+                        let Some(rate) = importer.amount(value, field) else { continue };
                         let is_of_thousand = field == field::PER_THOUSAND_FILE_SEARCHES;
                         let rate = if is_of_thousand { rate / Decimal::ONE_THOUSAND } else { rate };
                         let rates = match above {
@@ -145,10 +141,10 @@ impl Model<'_> {
                             Some(tokens) => long.entry(tokens).or_default(),
                         };
                         if !rates.put(tier, meter, rate) {
-                            importer.leave_out(value, self.key, Some(field), DUPLICATE);
+                            importer.leave_out(value, self.key, field, DUPLICATE);
                         }
                     }
-                    Err(why) => importer.leave_out(value, self.key, Some(field), why),
+                    Err(why) => importer.leave_out(value, self.key, field, why),
                 },
             }
         }
@@ -203,16 +199,11 @@ impl Model<'_> {
     ) {
         const FIELD: &str = "search_context_cost_per_query";
         let Some(sizes) = Members::of(value) else {
-            return importer.mistake(
-                value,
-                self.key,
-                FIELD,
-                "expected an object of prices by size",
-            );
+            return importer.mistake(value, FIELD, "expected an object of prices by size");
         };
         let mut price = |size: &str| {
             let value = sizes.get(&format!("search_context_size_{size}"))?;
-            importer.amount(value, self.key, FIELD)
+            importer.amount(value, FIELD)
         };
         let (low, medium, high) = (price("low"), price("medium"), price("high"));
         let Some(usual) = medium.or(low).or(high) else { return };
@@ -264,7 +255,7 @@ impl Model<'_> {
                 let effect = Effect { times: Some(times), ..Effect::default() };
                 row.when.entry(condition).or_default().insert(word.to_owned(), effect);
             }
-            None => importer.mistake(value, self.key, field, "expected a factor above 0"),
+            None => importer.mistake(value, field, "expected a factor above 0"),
         }
     }
 
@@ -279,20 +270,20 @@ impl Model<'_> {
         const FIELD: &str = "tiered_pricing";
         let wrong = "expected a list of {range: [from, to), prices}";
         let Some(steps) = value.elements() else {
-            return importer.mistake(value, self.key, FIELD, wrong);
+            return importer.mistake(value, FIELD, wrong);
         };
         for step in steps {
             let Some(members) = Members::of(step) else {
-                return importer.mistake(step, self.key, FIELD, wrong);
+                return importer.mistake(step, FIELD, wrong);
             };
             if members.get("max_results_range").is_some() {
-                return importer.leave_out(step, self.key, Some(FIELD), BY_RESULTS);
+                return importer.leave_out(step, self.key, FIELD, BY_RESULTS);
             }
             let from = members
                 .get("range")
                 .and_then(Value::elements)
                 .and_then(|range| u64::try_from(amount(*range.first()?)?.normalize()).ok());
-            let Some(from) = from else { return importer.mistake(step, self.key, FIELD, wrong) };
+            let Some(from) = from else { return importer.mistake(step, FIELD, wrong) };
             let rates = match from {
                 0 => &mut *standard,
                 from => long.entry(from).or_default(),
@@ -300,10 +291,10 @@ impl Model<'_> {
             for (field, value) in members.each().filter(|(field, _)| *field != "range") {
                 match field::meaning(field, self.mode, self.members) {
                     Ok(Some(FieldMeaning { meter, above: None, tier: None })) => {
-                        let rate = importer.amount(value, self.key, field);
+                        let rate = importer.amount(value, field);
                         rate.map(|rate| rates.put(None, meter, rate));
                     }
-                    _ => importer.leave_out(value, self.key, Some(field), NOT_KNOWN),
+                    _ => importer.leave_out(value, self.key, field, NOT_KNOWN),
                 }
             }
         }
@@ -317,7 +308,7 @@ impl Model<'_> {
         const FIELD: &str = "off_peak_pricing";
         let wrong = "expected an object of prices with `hours_utc` or `windows`";
         let Some(members) = Members::of(value) else {
-            importer.mistake(value, self.key, FIELD, wrong);
+            importer.mistake(value, FIELD, wrong);
             return None;
         };
         let mut rates = Vec::new();
@@ -325,7 +316,7 @@ impl Model<'_> {
             if let Ok(Some(FieldMeaning { meter, above: None, tier: None })) =
                 field::meaning(field, self.mode, self.members)
             {
-                rates.push((meter, importer.amount(value, self.key, field)?));
+                rates.push((meter, importer.amount(value, field)?));
             }
         }
         match hours::windows(&members) {
@@ -333,16 +324,11 @@ impl Model<'_> {
                 Some(crate::off_peak::OffPeak { rates: rates.into_iter().collect(), windows })
             }
             Err(hours::Fault::Wrong) => {
-                importer.mistake(value, self.key, FIELD, wrong);
+                importer.mistake(value, FIELD, wrong);
                 None
             }
             Err(hours::Fault::Zone) => {
-                importer.leave_out(
-                    value,
-                    self.key,
-                    Some(FIELD),
-                    "has weekdays of an unknown time zone",
-                );
+                importer.mistake(value, FIELD, "has weekdays of an unknown time zone");
                 None
             }
         }

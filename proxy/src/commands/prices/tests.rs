@@ -154,13 +154,34 @@ fn a_file_that_says_the_same_as_the_book_differs_in_nothing() {
 }
 
 #[test]
+fn an_import_leaves_out_a_bad_model_and_says_so() {
+    let text = FOREIGN.replacen(
+        '{',
+        "{\"bad\": {\"litellm_provider\": \"p\",\n\"input_cost_per_token\": -1},",
+        1,
+    );
+    let import = |file| PricesCommand::Import { file, output: None };
+    let (code, out, err) = on_file(&text, import).unwrap();
+    assert_eq!(code, exit(0));
+    assert!(out.contains("gpt-5-nano") && !out.contains("bad"), "{out}");
+    assert!(err.starts_with("LiteLLM: 2 models, 1 imported, 1 skipped, 1 prices"), "{err}");
+    assert!(
+        err.contains("input_cost_per_token: expected a price") && err.contains("2:bad"),
+        "{err}"
+    );
+    let diff = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table };
+    let (_, _, err) = on_file(&text, diff).unwrap();
+    assert!(err.contains("2:bad"), "{err}");
+}
+
+#[test]
 fn a_file_that_cannot_be_used_ends_with_64() {
     let import = |file| PricesCommand::Import { file, output: None };
     let fault =
         on_file("{\"a\": {\"litellm_provider\": \"p\",\n\"input_cost_per_token\": -1}}", import);
     let fault = fault.unwrap_err();
     assert!(
-        fault.to_string().contains("prices.json:2: a.input_cost_per_token: expected"),
+        fault.to_string().contains("prices.json:2: a: input_cost_per_token: expected"),
         "{fault}"
     );
     assert_eq!(fault.downcast_ref::<Failure>().unwrap().exit_code(), 64);
