@@ -249,7 +249,7 @@ fn check(book: &PriceBook, query: &Query<'_>, usage: &Usage) -> TestCaseResult {
     let row = book.find(query).unwrap();
     let cost = match book.cost(query, usage) {
         Ok(cost) => Some(cost),
-        Err(unpriced) => unpriced.known,
+        Err(unpriced) => unpriced.known.map(|known| *known),
     };
     let Some(cost) = cost else { return Ok(()) };
     let set = set(row, query, usage);
