@@ -144,7 +144,7 @@ fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
 #[test]
 fn a_file_that_says_the_same_as_the_book_differs_in_nothing() {
     let same = "models: [{model: mistral-embed, provider: mistral_ai, input_only: true, \
-        rates: {input: 0.10}}]";
+        rates: {input: 0.10}, tiers: {batch: {input: 0.05}}}]";
     let diff = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table };
     let (code, out, _) = on_file(same, diff).unwrap();
     assert_eq!(code, exit(1), "the other models of the provider are not in it: {out}");
