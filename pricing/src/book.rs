@@ -1,4 +1,4 @@
-//! The lookup rule: which row prices an answer.
+//! The rows of a book, in order of preference and by name.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -32,8 +32,9 @@ pub struct Query<'a> {
 ///
 /// A row with a provider prices only the answers of that provider. So a self-hosted engine whose
 /// model is called `gpt-4o` does not get OpenAI's price, and neither does Azure. A row without a
-/// provider prices the answers of any provider. Only overrides have such rows. The book does not
-/// guess by model family: a name that is not in the book has no price.
+/// provider prices the answers of any provider. Only overrides have such rows. `lookup.rs` has the
+/// rules by which a name finds its row. The book does not guess by model family: a name without a row
+/// by these rules has no price.
 #[derive(Debug, Clone)]
 pub struct PriceBook {
     /// In order of preference: overrides before built-in rows, rows with a provider before rows
@@ -43,6 +44,8 @@ pub struct PriceBook {
     overrides: usize,
     /// Positions in `rows` of a model name or alias, in order of preference.
     named: HashMap<String, Vec<usize>>,
+    /// The same in small letters, for names with capitals.
+    small: HashMap<String, Vec<usize>>,
     version: String,
     /// The currency of the bills.
     currency: Currency,
@@ -74,6 +77,7 @@ impl PriceBook {
             rows: Vec::new(),
             overrides: 0,
             named: HashMap::new(),
+            small: HashMap::new(),
             version: "none".to_owned(),
             currency: Currency::USD,
             exchange: Vec::new(),
@@ -132,26 +136,42 @@ impl PriceBook {
                 named.entry((*name).to_owned()).or_default().push(position);
             }
         }
-        Self { named, ..self }
+        let mut small: HashMap<String, Vec<usize>> = HashMap::new();
+        for (name, positions) in &named {
+            if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                small.entry(name.to_ascii_lowercase()).or_default().extend(positions);
+            }
+        }
+        small.values_mut().for_each(|positions| positions.sort_unstable());
+        Self { named, small, ..self }
     }
 
-    /// The row that prices a request. `None` if the book has none.
-    ///
-    /// The model of the answer comes before the model of the request. A full name comes before the
-    /// same name without its date (`-2026-11-20`, `-20261120`).
+    /// The row that prices a request. `None` if the book has none. [`lookup`](Self::lookup) says why.
     #[must_use]
     pub fn find(&self, query: &Query<'_>) -> Option<&Row> {
-        let day = day(query.at);
-        [query.response_model, query.request_model].into_iter().flatten().find_map(|model| {
-            self.find_named(model, query.provider, day)
-                .or_else(|| self.find_named(without_date(model)?, query.provider, day))
-        })
+        self.lookup(query).ok().map(|found| found.row)
     }
 
-    fn find_named(&self, name: &str, provider: Option<&str>, day: Date) -> Option<&Row> {
-        let positions = self.named.get(name)?;
-        let mut rows = positions.iter().filter_map(|&position| self.rows.get(position));
-        rows.find(|row| row.prices(provider, day) && self.exchange_on(row.currency, day).is_some())
+    /// The rows with `name` as their own or an alias, in order of preference.
+    pub(crate) fn rows_named(&self, name: &str) -> impl Iterator<Item = &Row> {
+        self.positioned(self.named.get(name))
+    }
+
+    /// The rows whose name or alias is `small` when it is written in small letters.
+    pub(crate) fn rows_in_small_letters(&self, small: &str) -> impl Iterator<Item = &Row> {
+        self.positioned(self.small.get(small)).chain(self.rows_named(small))
+    }
+
+    fn positioned<'a>(
+        &'a self,
+        positions: Option<&'a Vec<usize>>,
+    ) -> impl Iterator<Item = &'a Row> {
+        positions.into_iter().flatten().filter_map(|&position| self.rows.get(position))
+    }
+
+    /// Whether costs at the prices of `row` can be billed on `day`.
+    pub(crate) fn has_rate(&self, row: &Row, day: Date) -> bool {
+        self.exchange_on(row.currency, day).is_some()
     }
 
     /// Money in the currency of the bills for one unit of `from`. `None` without an exchange rate.
@@ -192,7 +212,7 @@ impl PriceBook {
     }
 }
 
-fn day(at: Timestamp) -> Date {
+pub(crate) fn day(at: Timestamp) -> Date {
     TimeZone::UTC.to_datetime(at).date()
 }
 
@@ -201,18 +221,6 @@ fn day(at: Timestamp) -> Date {
 fn by_preference(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_by_key(|row| (row.provider.is_none(), Reverse(row.from)));
     rows
-}
-
-/// `name` without `-YYYY-MM-DD` or `-YYYYMMDD` at its end.
-fn without_date(name: &str) -> Option<&str> {
-    ["-dddd-dd-dd", "-dddddddd"].into_iter().find_map(|pattern| {
-        let (model, date) = name.split_at_checked(name.len().checked_sub(pattern.len())?)?;
-        let fits = date.bytes().zip(pattern.bytes()).all(|(byte, pattern)| match pattern {
-            b'd' => byte.is_ascii_digit(),
-            other => byte == other,
-        });
-        fits.then_some(model)
-    })
 }
 
 #[cfg(test)]

@@ -7,16 +7,24 @@ use rust_decimal::Decimal;
 
 use crate::book::{PriceBook, Query};
 use crate::exact::{plus, times};
+use crate::lookup::{Found, NoRow};
 use crate::meter::{MeterKind, MeterName};
 use crate::priced::{Cost, CostLine, PriceError, Unpriced};
 use crate::quantities;
 use crate::row::{Row, ServiceTier};
+use crate::rule::PriceMatch;
 use crate::tariff::{Combination, PricingContext, Tariff};
 use crate::terms::Contract;
 use crate::usage::{Condition, Usage};
 
-/// Calls of Anthropic's web fetch. They cost only their tokens.
-const FREE_UNIT: &str = "web_fetch_requests";
+/// Calls of hosted tools that cost only their tokens, unless a row has a rate for them.
+const FREE_UNITS: [&str; 5] = [
+    "web_fetch_requests",
+    "mcp_calls",
+    "tool_search_calls",
+    "view_image_calls",
+    "view_x_video_calls",
+];
 
 impl PriceBook {
     /// The cost of `usage` at the prices in force at `query.at`.
@@ -44,22 +52,26 @@ impl PriceBook {
         usage: &Usage,
     ) -> Result<Cost, Unpriced> {
         let price = self.price(contract, query)?;
+        let how = price.how;
         let mut builder =
-            CostBuilder { book: self, contract, lines: Vec::new(), reasons: Vec::new() };
+            CostBuilder { book: self, contract, how, lines: Vec::new(), reasons: Vec::new() };
         builder.charge(query, &price, usage, &usage.conditions, None);
         let CostBuilder { lines, mut reasons, .. } = builder;
-        let cost = self.sum(price.id, lines);
+        let cost = self.sum(price.id, how, lines);
         if cost.is_none() {
             reasons.push(PriceError::Overflow);
         }
         match cost {
             Some(cost) if reasons.is_empty() => Ok(cost),
-            cost => Err(Unpriced { reasons, known: cost.filter(|cost| !cost.lines.is_empty()) }),
+            cost => {
+                let known = cost.filter(|cost| !cost.lines.is_empty()).map(Box::new);
+                Err(Unpriced { reasons, known })
+            }
         }
     }
 
     /// The cost of `lines`. `None` if it has too many digits.
-    fn sum(&self, price_id: String, lines: Vec<CostLine>) -> Option<Cost> {
+    fn sum(&self, price_id: String, price_match: PriceMatch, lines: Vec<CostLine>) -> Option<Cost> {
         let sum = |of: fn(&CostLine) -> Option<Decimal>| {
             lines.iter().try_fold(Decimal::ZERO, |sum, line| plus(sum, of(line)?))
         };
@@ -68,6 +80,7 @@ impl PriceBook {
             amount: sum(|line| Some(line.amount))?,
             list_amount: sum(|line| times(line.quantity, line.list_unit_price))?,
             price_id,
+            price_match,
             lines,
         })
     }
@@ -80,22 +93,30 @@ impl PriceBook {
     ) -> Result<Price<'a>, PriceError> {
         let list = self.scaled_row(query);
         if let Some(book) = contract.fixed(query)
-            && let Some(paid) = book.scaled_row(query)
+            && let Ok((paid, how)) = book.scaled_row(query)
         {
-            return Ok(Price { id: book.price_id(paid.row, query), paid, list });
+            let list = list.ok().map(|(list, _)| list);
+            return Ok(Price { id: book.price_id(paid.row, query), how, paid, list });
         }
-        let list = list.ok_or_else(|| {
-            let model = query.response_model.or(query.request_model).unwrap_or_default();
-            PriceError::UnknownModel { model: model.to_owned(), currency: self.currency() }
-        })?;
+        let (list, how) = list?;
         let factor = times(list.factor, contract.factor(query.at)).ok_or(PriceError::Overflow)?;
         let id = self.price_id(list.row, query) + &contract.mark(query.at);
-        Ok(Price { id, paid: ScaledRow { row: list.row, factor }, list: Some(list) })
+        let paid = ScaledRow { factor, ..list.clone() };
+        Ok(Price { id, how, paid, list: Some(list) })
     }
 
-    fn scaled_row(&self, query: &Query<'_>) -> Option<ScaledRow<'_>> {
-        let row = self.find(query)?;
-        Some(ScaledRow { row, factor: self.exchange(row.currency, query.at)? })
+    /// The row of a request, and what found it.
+    fn scaled_row(&self, query: &Query<'_>) -> Result<(ScaledRow<'_>, PriceMatch), PriceError> {
+        let unknown = |model: &str| PriceError::UnknownModel {
+            model: model.to_owned(),
+            currency: self.currency(),
+        };
+        let Found { row, how, region } = self.lookup(query).map_err(|missing| match missing {
+            NoRow::Unknown(model) => unknown(model),
+            reason => PriceError::NoRow { reason: reason.to_string() },
+        })?;
+        let factor = self.exchange(row.currency, query.at).ok_or_else(|| unknown(&row.model))?;
+        Ok((ScaledRow { row, factor, region }, how))
     }
 
     /// The row, its version, and the exchange rate if there is one.
@@ -112,6 +133,8 @@ impl PriceBook {
 /// The rows that price one model run.
 struct Price<'a> {
     id: String,
+    /// What found the row of the contracted price.
+    how: PriceMatch,
     /// The contracted price.
     paid: ScaledRow<'a>,
     /// The list price, if the book has one.
@@ -119,10 +142,12 @@ struct Price<'a> {
 }
 
 /// A row, and a factor for all its rates.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct ScaledRow<'a> {
     row: &'a Row,
     factor: Decimal,
+    /// The region in the name that found it.
+    region: Option<String>,
 }
 
 impl<'a> ScaledRow<'a> {
@@ -132,6 +157,16 @@ impl<'a> ScaledRow<'a> {
         usage: &Usage,
         conditions: &BTreeMap<Condition, String>,
     ) -> Result<Tariff<'a>, PriceError> {
+        let in_region;
+        let conditions = match self.region.clone() {
+            None => conditions,
+            Some(region) => {
+                let named = [(Condition::Region, region)];
+                in_region = conditions.clone().into_iter().chain(named).collect();
+                &in_region
+            }
+        };
+        self.region_is_priced(conditions)?;
         let context = PricingContext {
             at: TimeZone::UTC.to_datetime(query.at),
             tier: tier(self.row, query.service_tier)?,
@@ -139,6 +174,18 @@ impl<'a> ScaledRow<'a> {
             conditions,
         };
         Ok(Tariff::of(self.row, &context))
+    }
+
+    /// A row with prices for some regions does not say what another region costs.
+    fn region_is_priced(&self, conditions: &BTreeMap<Condition, String>) -> Result<(), PriceError> {
+        let words = self.row.when.get(&Condition::Region);
+        match words.zip(conditions.get(&Condition::Region)) {
+            Some((words, region)) if !words.contains_key(region) => {
+                let (region, price_id) = (region.clone(), self.row.price_id.clone());
+                Err(PriceError::UnknownRegion { region, price_id })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn unit_price(&self, tariff: &Tariff<'_>, meter: MeterName) -> Result<Decimal, PriceError> {
@@ -159,6 +206,8 @@ impl<'a> ScaledRow<'a> {
 struct CostBuilder<'a> {
     book: &'a PriceBook,
     contract: &'a Contract,
+    /// What found the row of the request.
+    how: PriceMatch,
     lines: Vec<CostLine>,
     reasons: Vec<PriceError>,
 }
@@ -174,7 +223,8 @@ impl CostBuilder<'_> {
         conditions: &BTreeMap<Condition, String>,
         pass: Option<&str>,
     ) {
-        ModelRun { query, price, usage, conditions, pass }
+        let how = Some(price.how).filter(|how| *how != self.how);
+        ModelRun { query, price, usage, conditions, pass, how }
             .charge(&mut self.lines, &mut self.reasons);
         for further in &usage.passes {
             match further.model.as_deref() {
@@ -205,12 +255,14 @@ struct ModelRun<'a> {
     conditions: &'a BTreeMap<Condition, String>,
     /// Model of a further model run.
     pass: Option<&'a str>,
+    /// What found its row, if it differs.
+    how: Option<PriceMatch>,
 }
 
 impl ModelRun<'_> {
     /// Adds the lines of this run, by meter, and the reasons why a part of it has no price.
     fn charge(&self, lines: &mut Vec<CostLine>, reasons: &mut Vec<PriceError>) {
-        let Self { query, price: Price { paid, list, .. }, usage, conditions, pass } = self;
+        let Self { query, price: Price { paid, list, .. }, usage, conditions, pass, how } = self;
         let tariff = match paid.tariff(query, usage, conditions) {
             Ok(tariff) => tariff,
             Err(reason) => return reasons.push(reason),
@@ -229,6 +281,7 @@ impl ModelRun<'_> {
                 Ok((unit_price, amount)) => lines.push(CostLine {
                     meter,
                     model: pass.map(str::to_owned),
+                    price_match: *how,
                     quantity,
                     unit_price,
                     list_unit_price: list_price(meter).unwrap_or(unit_price),
@@ -242,7 +295,7 @@ impl ModelRun<'_> {
     /// The charged quantities, in the order of meters. Adds the reasons why a part of the usage is
     /// not among them.
     fn counted(&self, tariff: &Tariff<'_>, reasons: &mut Vec<PriceError>) -> Quantities {
-        let Units { mut beside, instead: mut counted, unknown } = self.units();
+        let Units { mut beside, instead: mut counted, unknown } = self.units(tariff);
         drop_other_measure(&mut beside, tariff);
         let has_units = !beside.is_empty() || !unknown.is_empty();
         let no_rate = |name: &str| self.price.paid.no_rate(name, Combination::default());
@@ -276,12 +329,15 @@ impl ModelRun<'_> {
     }
 
     /// The quantities that are not tokens.
-    fn units(&self) -> Units<'_> {
-        let charged =
-            self.usage.units.iter().filter(|(name, count)| *name != FREE_UNIT && !count.is_zero());
+    fn units(&self, tariff: &Tariff<'_>) -> Units<'_> {
+        let charged = self.usage.units.iter().filter(|(_, count)| !count.is_zero());
         let mut units = Units::default();
         for (name, count) in charged {
-            let meter = MeterName::ALL.into_iter().find(|meter| meter.as_str() == name);
+            let meter = MeterName::of_unit(name);
+            let has_rate = meter.is_some_and(|meter| tariff.states(meter));
+            if !has_rate && FREE_UNITS.contains(&name.as_str()) {
+                continue;
+            }
             match meter.map(|meter| (meter, meter.kind())) {
                 Some((meter, MeterKind::Beside)) => units.beside.push((meter, *count)),
                 Some((meter, MeterKind::InPlaceOfTokens)) => units.instead.push((meter, *count)),

@@ -1,6 +1,6 @@
 //! The cost of one request: `Usage` × `PriceBook` → `Cost`.
 //!
-//! Begin with `book.rs` (which row prices an answer), then `tariff.rs` (which of its rates), then
+//! Begin with `lookup.rs` (which row prices an answer), then `tariff.rs` (which of its rates), then
 //! `cost.rs` (the arithmetic).
 //!
 //! # Invariants
@@ -63,7 +63,7 @@
 //! "#,
 //!     "prices.yaml",
 //! )?;
-//! assert_eq!(book.version(), "overrides@2026-11-20+builtin@2026-11-20");
+//! assert_eq!(book.version(), "overrides@2026-11-20+builtin@2026-11-25");
 //! # Ok::<(), taximeter_pricing::BookError>(())
 //! ```
 
@@ -78,12 +78,15 @@ mod exact;
 mod file;
 mod gpu;
 mod import;
+mod lookup;
 mod meter;
+mod name;
 mod off_peak;
 mod priced;
 mod quantities;
 mod rates;
 mod row;
+mod rule;
 mod tariff;
 mod terms;
 mod usage;
@@ -96,6 +99,7 @@ pub use diff::{Change, Difference, PriceChange, diff};
 pub use file::BookError;
 pub use gpu::{GpuPrice, TokenWeights};
 pub use import::{ImportError, Imported, LeftOut, import};
+pub use lookup::{Everywhere, Found, NoRow};
 pub use meter::MeterName;
 pub use off_peak::{Day, Hours, OffPeak, Window};
 pub use priced::{Cost, CostLine, PriceError, Unpriced};
@@ -104,6 +108,7 @@ pub use row::{
     CacheWithoutRate, Effect, LongContext, ModalityWithoutRate, RateCard, Row, ServiceTier,
     Threshold, Tiers, When,
 };
+pub use rule::{PriceMatch, Rule};
 pub use tariff::{Combination, CombinedRates};
 pub use terms::{Allowance, Contract, Money};
 pub use usage::{ByModality, Condition, Flag, Member, Modalities, Pass, Source, Usage};

@@ -43,6 +43,28 @@ pub enum MeterName {
     FileSearchCalls,
     /// Containers in which a model's code ran.
     CodeInterpreterSessions,
+    /// Pages that a tool has fetched. They are free where a row has no rate.
+    WebFetchRequests,
+    /// Calls of Perplexity's tool that reads a page.
+    FetchUrlCalls,
+    /// Calls of Groq's tool that visits a page.
+    VisitWebsiteCalls,
+    /// Searches of posts (xAI).
+    XSearchCalls,
+    /// Searches in attached documents (xAI).
+    DocumentSearchCalls,
+    /// Queries of the customer's own data (Gemini).
+    RetrievalQueries,
+    /// Answers that a map backs (Gemini).
+    MapsGroundingRequests,
+    /// Sources that a search has read, where these are charged (xAI).
+    SearchSources,
+    /// Runs of code that are charged one by one (xAI).
+    CodeInterpreterCalls,
+    /// Runs of code in Anthropic's containers.
+    CodeExecutionRequests,
+    /// Pictures that a tool draws and that are charged one by one.
+    ImageGenerationCalls,
     /// Queries of a search (Perplexity, Gemini's grounding).
     SearchQueries,
     /// Searches as Cohere counts them: a query with up to 100 documents.
@@ -61,7 +83,7 @@ pub enum MeterName {
 
 impl MeterName {
     /// Every meter, in the order of bills.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 36] = [
         Self::Input,
         Self::InputAudio,
         Self::InputImage,
@@ -80,6 +102,17 @@ impl MeterName {
         Self::WebSearchRequests,
         Self::FileSearchCalls,
         Self::CodeInterpreterSessions,
+        Self::WebFetchRequests,
+        Self::FetchUrlCalls,
+        Self::VisitWebsiteCalls,
+        Self::XSearchCalls,
+        Self::DocumentSearchCalls,
+        Self::RetrievalQueries,
+        Self::MapsGroundingRequests,
+        Self::SearchSources,
+        Self::CodeInterpreterCalls,
+        Self::CodeExecutionRequests,
+        Self::ImageGenerationCalls,
         Self::SearchQueries,
         Self::SearchUnits,
         Self::AudioSeconds,
@@ -112,6 +145,17 @@ impl MeterName {
             Self::WebSearchRequests => "web_search_requests",
             Self::FileSearchCalls => "file_search_calls",
             Self::CodeInterpreterSessions => "code_interpreter_sessions",
+            Self::WebFetchRequests => "web_fetch_requests",
+            Self::FetchUrlCalls => "fetch_url_calls",
+            Self::VisitWebsiteCalls => "visit_website_calls",
+            Self::XSearchCalls => "x_search_calls",
+            Self::DocumentSearchCalls => "document_search_calls",
+            Self::RetrievalQueries => "retrieval_queries",
+            Self::MapsGroundingRequests => "maps_grounding_requests",
+            Self::SearchSources => "search_sources",
+            Self::CodeInterpreterCalls => "code_interpreter_calls",
+            Self::CodeExecutionRequests => "code_execution_requests",
+            Self::ImageGenerationCalls => "image_generation_calls",
             Self::SearchQueries => "search_queries",
             Self::SearchUnits => "search_units",
             Self::AudioSeconds => "audio_seconds",
@@ -145,6 +189,18 @@ impl MeterName {
         matches!(self.kind(), MeterKind::OutputTokens)
     }
 
+    /// The meter of a quantity with this name in [`Usage::units`](crate::Usage::units).
+    #[must_use]
+    pub fn of_unit(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|meter| meter.as_str() == name && !meter.counts_tokens())
+    }
+
+    /// Whether a request may be charged for such a quantity alone, without any tokens.
+    #[must_use]
+    pub const fn may_stand_alone(self) -> bool {
+        matches!(self.kind(), MeterKind::InPlaceOfTokens) || matches!(self, Self::SearchUnits)
+    }
+
     pub(crate) const fn kind(self) -> MeterKind {
         match self {
             Self::Input
@@ -165,6 +221,17 @@ impl MeterName {
             | Self::WebSearchRequests
             | Self::FileSearchCalls
             | Self::CodeInterpreterSessions
+            | Self::WebFetchRequests
+            | Self::FetchUrlCalls
+            | Self::VisitWebsiteCalls
+            | Self::XSearchCalls
+            | Self::DocumentSearchCalls
+            | Self::RetrievalQueries
+            | Self::MapsGroundingRequests
+            | Self::SearchSources
+            | Self::CodeInterpreterCalls
+            | Self::CodeExecutionRequests
+            | Self::ImageGenerationCalls
             | Self::SearchQueries
             | Self::SearchUnits => MeterKind::Beside,
             Self::AudioSeconds
@@ -184,17 +251,20 @@ impl std::fmt::Display for MeterName {
 
 /// Some of the meters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct MeterSet(u32);
+pub(crate) struct MeterSet(u64);
+
+// One bit for each.
+const _: () = assert!(MeterName::ALL.len() <= u64::BITS as usize);
 
 impl MeterSet {
     pub(crate) const fn contains(self, meter: MeterName) -> bool {
-        self.0 & (1 << meter as u32) != 0
+        self.0 & (1_u64 << meter as u32) != 0
     }
 }
 
 impl FromIterator<MeterName> for MeterSet {
     fn from_iter<I: IntoIterator<Item = MeterName>>(meters: I) -> Self {
-        Self(meters.into_iter().fold(0, |set, meter| set | 1 << meter as u32))
+        Self(meters.into_iter().fold(0, |set, meter| set | 1_u64 << meter as u32))
     }
 }
 

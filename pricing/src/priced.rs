@@ -4,6 +4,7 @@ use rust_decimal::Decimal;
 
 use crate::currency::Currency;
 use crate::meter::MeterName;
+use crate::rule::PriceMatch;
 use crate::tariff::Combination;
 
 /// The cost of one request.
@@ -18,6 +19,8 @@ pub struct Cost {
     /// The row that priced the request, [`Row::price_id`]. The exchange rate and the factor of the
     /// contract follow if there are any: `…;USD*0.92;acme*0.9`.
     pub price_id: String,
+    /// What found that row.
+    pub price_match: PriceMatch,
     /// One for each meter with a quantity. Lines of further model runs come last.
     pub lines: Vec<CostLine>,
 }
@@ -29,6 +32,8 @@ pub struct CostLine {
     pub meter: MeterName,
     /// Model of a further model run. `None` for the request's own.
     pub model: Option<String>,
+    /// What found the row of a further model run, if it differs from [`Cost::price_match`].
+    pub price_match: Option<PriceMatch>,
     /// The quantity, in [`MeterName::unit`].
     pub quantity: Decimal,
     /// Price of one, exact.
@@ -52,6 +57,20 @@ pub enum PriceError {
         model: String,
         /// The currency of the bills.
         currency: Currency,
+    },
+    /// There is no row for such a name, or none that says what its region costs.
+    #[error("{reason}")]
+    NoRow {
+        /// What [`NoRow`](crate::NoRow) says.
+        reason: String,
+    },
+    /// The answer reports a region, and the row has prices for other regions only.
+    #[error("{price_id} has no price for region {region:?}; add it to `when` of the row")]
+    UnknownRegion {
+        /// The region.
+        region: String,
+        /// The row.
+        price_id: String,
     },
     /// The row has no rate for a part of the usage.
     #[error("{price_id} has no rate for {part}{combination}; {}", combination.advice())]
@@ -88,7 +107,7 @@ pub struct Unpriced {
     /// Why: one for each part of the usage without a price, one at least.
     pub reasons: Vec<PriceError>,
     /// The parts that have a price: the request costs at least as much. `None` if there are none.
-    pub known: Option<Cost>,
+    pub known: Option<Box<Cost>>,
 }
 
 impl std::fmt::Display for Unpriced {

@@ -19,7 +19,7 @@ pub enum ServiceTier {
     Batch,
     /// Answers when there is capacity.
     Flex,
-    /// Answers before others.
+    /// Answers before others. OpenAI calls it Fast mode.
     Priority,
     /// Answers at the highest speed.
     Ultrafast,
@@ -51,6 +51,7 @@ pub struct Tiers {
     /// [`ServiceTier::Flex`].
     pub flex: Option<Rates>,
     /// [`ServiceTier::Priority`].
+    #[serde(alias = "fast")]
     pub priority: Option<Rates>,
     /// [`ServiceTier::Ultrafast`].
     pub ultrafast: Option<Rates>,

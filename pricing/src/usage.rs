@@ -28,9 +28,9 @@ pub struct Usage {
     /// The same tokens by modality, if there was more than text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modalities: Option<Box<Modalities>>,
-    /// Quantities besides tokens or instead of tokens, by name, exact: `web_search_requests`,
-    /// `web_fetch_requests`, `file_search_calls`, `code_interpreter_sessions`, `search_queries`,
-    /// `search_units`, `audio_seconds`, `video_seconds`, `images`, `characters`, `pages`.
+    /// Quantities besides tokens or instead of tokens, by name, exact: `web_search_requests` and
+    /// other calls of hosted tools, `search_units`, `audio_seconds`, `video_seconds`, `images`,
+    /// `characters`, `pages`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Decimal>,
     /// What the answer reports about itself that can change its price.

@@ -143,7 +143,7 @@ fn bills_may_be_in_another_currency_at_the_exchange_rate_of_the_operator() {
     let cost = &gateway.record()["cost"];
     assert_eq!(decimal(&cost["amount"]) * Decimal::TWO, CHAT_COST.parse().expect("a decimal"));
     assert_eq!(cost["currency"], "EUR");
-    assert_eq!(cost["price_id"], "builtin@2026-11-20#openai/gpt-4o-mini;USD*0.5");
+    assert_eq!(cost["price_id"], "builtin@2026-11-25#openai/gpt-4o-mini;USD*0.5");
     let table = bill(&gateway, &["--format", "csv"]);
     assert!(table.contains("EUR") && !table.contains("USD"), "{table}");
 }

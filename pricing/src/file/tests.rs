@@ -212,6 +212,18 @@ fn a_price_keeps_every_digit() {
     assert_eq!(rate(MeterName::Output), "0.0000025");
 }
 
+#[test]
+fn fast_is_another_word_for_priority() {
+    let tiers = |word: &str| {
+        let text = row(&format!("tiers: {{{word}: {{input: 2, output: 4}}}}"));
+        read_one(&text).unwrap().rows.remove(0).card.tiers
+    };
+    assert_eq!(tiers("fast"), tiers("priority"));
+    assert!(tiers("fast").priority.is_some());
+    let both = error(&row("tiers: {priority: {input: 2}, fast: {input: 3}}"));
+    assert!(both.contains("duplicate field `priority`"), "{both}");
+}
+
 fn row(line: &str) -> String {
     format!("models:\n- model: m\n  rates: {{input: 1, output: 2}}\n  {line}\n")
 }

@@ -15,7 +15,8 @@ use crate::rates::Rates;
 use crate::row::{LongContext, RateCard, Row, Threshold};
 
 const NOT_TOLD: &str = "no answer reports it separately";
-const PATTERN: &str = "patterns of names are not imported: a price is found by its exact name";
+const PATTERN: &str =
+    "patterns of names are not imported: a name finds its row by the rules of the book";
 const CONDITION: &str = "holds under an unknown condition";
 
 /// Reads every model. Returns false if this is another kind of file.

@@ -18,6 +18,9 @@ use field::{FieldMeaning, Mode};
 /// Keys that are not models.
 const NOT_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 
+/// Bedrock's endpoint for the formats of OpenAI and Anthropic, in LiteLLM.
+const MANTLE: &str = "bedrock_mantle";
+
 const NO_PROVIDER: &str = "names no provider";
 const SIZED: &str = "its name contains a size, and no answer has such a name";
 const BY_RESULTS: &str = "depends on the number of results, which no answer reports";
@@ -42,8 +45,11 @@ pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
         let name = name(key, &provider_name);
         models.push((key, value, members, provider_name, name));
     }
-    // A key that begins with its provider surely belongs to that provider.
-    models.sort_by_key(|(key, .., name)| key.len() == name.len());
+    // A key that begins with its provider surely belongs to that provider. Bedrock's names come before
+    // the same names at Mantle, its endpoint in one region, where they cost more.
+    models.sort_by_key(|(key, .., provider_name, name)| {
+        (provider_name == MANTLE, key.len() == name.len())
+    });
     for (key, value, members, provider_name, name) in models {
         let never_found = [(provider_name.is_empty(), NO_PROVIDER), (name.contains("-x-"), SIZED)];
         if let Some((_, why)) = never_found.into_iter().find(|(is_so, _)| *is_so) {
@@ -87,6 +93,7 @@ pub(super) fn provider(provider_name: &str) -> &str {
         "text-completion-openai" => "openai",
         _ if provider_name.starts_with("vertex_ai") => "gcp.vertex_ai",
         _ if provider_name.starts_with("bedrock") => "aws.bedrock",
+        _ if provider_name.starts_with("fireworks_ai") => "fireworks_ai",
         _ => provider_name,
     }
 }

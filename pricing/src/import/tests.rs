@@ -1,4 +1,5 @@
 mod real;
+mod registries;
 
 use super::*;
 use crate::{MeterName, PriceBook, Query, Usage};
@@ -280,10 +281,10 @@ fn genai_prices_become_ours() {
     assert_eq!(
         left_out(json),
         [
-            "2: anthropic/opus-z.match: patterns of names are not imported: a price is found by its \
-             exact name",
-            "14: x_ai/embed-z.match: patterns of names are not imported: a price is found by its exact \
-             name",
+            "2: anthropic/opus-z.match: patterns of names are not imported: a name finds its row by the \
+             rules of the book",
+            "14: x_ai/embed-z.match: patterns of names are not imported: a name finds its row by the \
+             rules of the book",
             "16: x_ai/ask-z.output_citation_mtok: no answer reports it separately",
             "17: x_ai/free-z: has no prices",
         ]

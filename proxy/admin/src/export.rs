@@ -142,8 +142,8 @@ fn run(
             write_export(&mut store, job, out, &mut || {})?;
         }
         Job::Bill(job) => {
-            let text = job.write::<ApiError>(&mut store, &location.to_string(), WIDTH)?;
-            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            let bill = job.write::<ApiError>(&mut store, &location.to_string(), WIDTH)?;
+            let written = out.write_all(bill.text.as_bytes()).and_then(|()| out.flush());
             written.map_err(|fault| ApiError::Export(fault.to_string()))?;
         }
     }

@@ -128,6 +128,7 @@ impl PeriodParams<'_> {
     pub(super) fn period(self, now: Timestamp) -> Result<Option<Period>, ApiError> {
         let zone = self.zone;
         let month = read("month", self.month, MONTH, |month| month.parse::<Month>()?.period(zone))?;
+        let month = month.map(|month| month.begun(now)).transpose()?;
         let (from, to) = (time("from", self.from, zone)?, time("to", self.to, zone)?);
         Ok(match (month, from, to) {
             (None, None, None) => None,

@@ -55,6 +55,14 @@ pub enum PeriodError {
         /// End.
         to: Timestamp,
     },
+    /// It has not begun.
+    #[error("the period begins at {from}, and it is {now}; choose one that has begun")]
+    Future {
+        /// Start.
+        from: Timestamp,
+        /// The current time.
+        now: Timestamp,
+    },
     /// The zone has no such day, because it crossed the date line, or the calendar ends before.
     #[error("there is no {date} in {zone}")]
     NoSuchDay {
@@ -80,6 +88,13 @@ impl Period {
     pub fn new(from: Timestamp, to: Timestamp) -> Result<Self, PeriodError> {
         let (from, to) = (to_microsecond(from), to_microsecond(to));
         if from < to { Ok(Self { from, to }) } else { Err(PeriodError::Empty { from, to }) }
+    }
+
+    /// The period, if it has begun at `now`.
+    ///
+    /// Errors: `Future` if not.
+    pub fn begun(self, now: Timestamp) -> Result<Self, PeriodError> {
+        if self.from <= now { Ok(self) } else { Err(PeriodError::Future { from: self.from, now }) }
     }
 
     /// The calendar month `YYYY-MM` in UTC.

@@ -6,6 +6,7 @@ mod invoice;
 mod json;
 mod table;
 
+pub use columns::printable;
 pub use csv::csv;
 pub use invoice::invoice;
 pub use json::json;

@@ -30,9 +30,11 @@ pub(crate) struct Answer {
     pub(crate) kinds: Kinds,
     /// Whole images that were generated.
     pub(crate) images: u64,
-    /// Calls of tools that ended.
+    /// Calls of hosted tools.
     pub(crate) calls: Calls,
     pub(crate) reports: Reports,
+    /// What the head of the answer says that it costs.
+    pub(crate) asked: Option<String>,
     /// The latest running total of a choice, not read yet.
     running: (u64, Vec<u8>),
     /// Ids of tokens that were generated.
@@ -99,9 +101,6 @@ impl Answer {
         self.images = self.images.saturating_add(facts.images);
         if let Some(calls) = facts.calls {
             self.calls.add(*calls);
-        }
-        if let Some(calls) = facts.all_calls {
-            self.calls.cover(*calls);
         }
         self.error = facts.error.or(self.error.take());
         self.is_over |= facts.is_end;

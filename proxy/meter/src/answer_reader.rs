@@ -196,14 +196,16 @@ impl AnswerReader {
             answer.reports.add_up_choices();
         }
         let by_ids = answer.usage_by_ids();
+        let is_whole = ending == Ending::Complete;
         let images = Some(answer.images).filter(|images| *images > 0).into_iter();
         let is_pending = answer.is_pending && !answer.is_over && answer.finish_reasons.is_empty();
         Measurement {
             ending,
             dialect: self.detector.dialect(),
-            reported_cost: answer.reports.cost().map(str::to_owned),
+            reported_cost: answer.reports.cost().or(answer.asked),
             counted_units: images.map(|images| ("images".to_owned(), images.into())).collect(),
-            calls: answer.calls.units(),
+            calls: answer.reports.untold(answer.calls.units(is_whole), is_whole),
+            passes: answer.calls.passes(is_whole),
             reported: answer.reports.settle(self.dialect.reasoning(), by_ids),
             response_model: answer.model,
             response_id: answer.id,

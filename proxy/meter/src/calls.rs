@@ -1,82 +1,230 @@
-//! Counts the tool calls that a provider runs itself and charges beside the tokens.
+//! Counts the calls of hosted tools: those that a provider runs itself and may charge beside the
+//! tokens. A call that is told several times counts once.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use rust_decimal::Decimal;
+use taximeter_pricing::{Pass, Usage};
 
+use crate::dialect::Reasoning;
 use crate::json::Text;
-use crate::usage::name;
+use crate::tool_names::Units;
+use crate::usage::{Report, name};
 
-/// Containers of one answer that are told apart; providers stop at a few.
-const CONTAINERS_MAX: usize = 64;
+/// Calls of one tool that are told apart. Providers stop at some ten.
+const IDS_MAX: usize = 1024;
 
-/// How many there were of each.
+/// A container in which a model's code ran.
+const CONTAINERS: &str = "code_interpreter_sessions";
+
+/// A picture that a tool has drawn.
+const PICTURES: &str = "images";
+
+/// The model of a tool that draws pictures, where the answer does not name it.
+const UNNAMED_PAINTER: &str = "image_generation";
+
+/// Which call it is. A provider may tell it in several events, and again at the end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallId(u64);
+
+impl CallId {
+    /// By what tells it apart.
+    pub(crate) fn of(part: impl Hash) -> Self {
+        let mut hasher = DefaultHasher::new();
+        part.hash(&mut hasher);
+        Self(hasher.finish())
+    }
+
+    /// By its id, or else by its place in the answer.
+    pub(crate) fn of_item(id: Option<Text<'_>>, place: u64) -> Self {
+        match id.filter(|id| !id.is_empty()) {
+            Some(id) => Self::of(id.decode()),
+            None => Self::of(place),
+        }
+    }
+}
+
+/// The calls of one tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Tally {
+    /// Those that were told, hashed.
+    ids: BTreeSet<u64>,
+    /// Those that have begun, and of which no end was told.
+    begun: BTreeSet<u64>,
+    /// So many there were, by other signs.
+    at_least: u64,
+}
+
+impl Tally {
+    fn count(&self, is_whole: bool) -> u64 {
+        let begun = self.begun.difference(&self.ids).filter(|_| !is_whole).count();
+        ((self.ids.len() + begun) as u64).max(self.at_least)
+    }
+
+    fn add(&mut self, further: Self) {
+        self.at_least = self.at_least.max(further.at_least);
+        for (known, more) in [(&mut self.ids, further.ids), (&mut self.begun, further.begun)] {
+            let room = IDS_MAX.saturating_sub(known.len());
+            let new: Vec<_> =
+                more.into_iter().filter(|id| !known.contains(id)).take(room).collect();
+            known.extend(new);
+        }
+    }
+}
+
+/// How many calls there were of each tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Calls {
-    web_searches: u64,
-    /// What was looked for in them, where that is told.
-    web_queries: u64,
-    file_searches: u64,
-    /// Where code ran, by name: each is charged once, however often it is called.
-    containers: BTreeSet<String>,
+    /// What passed, by the name of the unit.
+    tallies: Units<Tally>,
+    /// Calls that failed after they had begun.
+    failed: BTreeSet<u64>,
+    /// What the provider counted, by the same names. It outranks what passed.
+    told: Units<u64>,
+    /// The model that draws pictures.
+    painter: Option<String>,
+    /// What drawing used.
+    painted: Option<Box<Report>>,
 }
 
 impl Calls {
-    /// Adds a web search.
-    pub(crate) const fn search_web(&mut self) {
-        self.web_searches = self.web_searches.saturating_add(1);
-    }
-
-    /// Adds something that was looked for in a web search: all of a request are one search.
-    pub(crate) const fn query_web(&mut self) {
-        self.web_searches = 1;
-        self.web_queries = self.web_queries.saturating_add(1);
-    }
-
-    /// Adds a search in files.
-    pub(crate) const fn search_files(&mut self) {
-        self.file_searches = self.file_searches.saturating_add(1);
-    }
-
-    /// Adds a run of code in `container`.
-    pub(crate) fn run_code(&mut self, container: &Text<'_>) {
-        if self.containers.len() < CONTAINERS_MAX {
-            self.containers.insert(name(&container.decode()));
+    /// Adds a call that is charged in `unit`.
+    pub(crate) fn add_call(&mut self, unit: Cow<'static, str>, CallId(id): CallId) {
+        let ids = &mut self.tallies.get_mut(unit).ids;
+        if ids.len() < IDS_MAX {
+            ids.insert(id);
         }
     }
 
-    /// Adds further calls.
+    /// Notes that there was a call that is charged in `unit`, by a sign that does not tell how many.
+    pub(crate) fn note(&mut self, unit: &'static str) {
+        let at_least = &mut self.tallies.get_mut(Cow::Borrowed(unit)).at_least;
+        *at_least = (*at_least).max(1);
+    }
+
+    /// Adds a run of code in `container`. Each container is charged once, however often it is used.
+    pub(crate) fn run_code(&mut self, container: Option<&Text<'_>>) {
+        match container.filter(|container| !container.is_empty()) {
+            Some(container) => {
+                self.add_call(Cow::Borrowed(CONTAINERS), CallId::of(container.decode()));
+            }
+            None => self.note(CONTAINERS),
+        }
+    }
+
+    /// Adds a picture.
+    pub(crate) fn draw(&mut self, id: CallId) {
+        self.add_call(Cow::Borrowed(PICTURES), id);
+    }
+
+    /// Notes a call that failed, so that it is not charged.
+    pub(crate) fn fail(&mut self, CallId(id): CallId) {
+        if self.failed.len() < IDS_MAX {
+            self.failed.insert(id);
+        }
+    }
+
+    /// Adds what the provider counted.
+    pub(crate) fn tell(&mut self, unit: Cow<'static, str>, count: u64) {
+        let known = self.told.get_mut(unit);
+        *known = known.saturating_add(count);
+    }
+
+    /// Takes what drawing used.
+    pub(crate) fn paint(&mut self, report: Box<Report>) {
+        self.painted = Some(report.paints());
+    }
+
+    /// Takes the model that draws.
+    pub(crate) fn set_painter(&mut self, model: Option<Text<'_>>) {
+        let model = model.filter(|model| !model.is_empty());
+        self.painter = model.map(|model| name(&model.decode())).or(self.painter.take());
+    }
+
+    /// Whether there is a call that is charged in `unit`.
+    pub(crate) fn has(&self, unit: &str) -> bool {
+        self.tallies.get(unit).is_some()
+    }
+
+    /// Whether a picture was drawn.
+    pub(crate) fn draws(&self) -> bool {
+        self.painted.is_some() || self.has(PICTURES)
+    }
+
+    /// Whether it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same calls before their ends. What a search will be is not known where it begins.
+    pub(crate) fn begun(mut self) -> Self {
+        self.tallies.retain(|unit| matches!(unit, PICTURES | CONTAINERS));
+        for tally in self.tallies.values_mut() {
+            tally.begun = std::mem::take(&mut tally.ids);
+        }
+        self
+    }
+
+    /// Adds what another event, or another part of the same one, tells.
     pub(crate) fn add(&mut self, further: Self) {
-        self.web_searches = self.web_searches.saturating_add(further.web_searches);
-        self.web_queries = self.web_queries.saturating_add(further.web_queries);
-        self.file_searches = self.file_searches.saturating_add(further.file_searches);
-        self.add_containers(further.containers);
+        for (unit, tally) in further.tallies {
+            self.tallies.get_mut(unit).add(tally);
+        }
+        let room = IDS_MAX.saturating_sub(self.failed.len());
+        self.failed.extend(further.failed.into_iter().take(room));
+        for (unit, count) in further.told {
+            *self.told.get_mut(unit) = count;
+        }
+        self.painter = further.painter.or(self.painter.take());
+        self.painted = further.painted.or(self.painted.take());
     }
 
-    /// Takes a list of calls in which those before may be again.
-    pub(crate) fn cover(&mut self, all: Self) {
-        self.web_searches = self.web_searches.max(all.web_searches);
-        self.web_queries = self.web_queries.max(all.web_queries);
-        self.file_searches = self.file_searches.max(all.file_searches);
-        self.add_containers(all.containers);
-    }
-
-    fn add_containers(&mut self, further: BTreeSet<String>) {
-        let room = CONTAINERS_MAX.saturating_sub(self.containers.len());
-        let new = further.into_iter().filter(|name| !self.containers.contains(name));
-        let new: Vec<_> = new.take(room).collect();
-        self.containers.extend(new);
-    }
-
-    /// Those that there were, by their names in [`Usage::units`](taximeter_pricing::Usage::units).
-    pub(crate) fn units(&self) -> BTreeMap<String, Decimal> {
-        let units = [
-            ("web_search_requests", self.web_searches),
-            ("search_queries", self.web_queries),
-            ("file_search_calls", self.file_searches),
-            ("code_interpreter_sessions", self.containers.len() as u64),
-        ];
+    /// How many there were, by their names in
+    /// [`Usage::units`](taximeter_pricing::Usage::units). `is_whole` tells whether the answer has
+    /// come to its end: before it, a zero may be no count yet.
+    pub(crate) fn units(&self, is_whole: bool) -> BTreeMap<String, Decimal> {
+        let mut units: BTreeMap<_, u64> = self
+            .tallies
+            .iter()
+            .filter(|(unit, _)| *unit != PICTURES)
+            .map(|(unit, tally)| (unit, self.count(tally, is_whole)))
+            .collect();
+        for (unit, told) in self.told.iter().filter(|(unit, _)| *unit != PICTURES) {
+            let seen = units.get(unit).copied().unwrap_or(0);
+            units.insert(unit, if is_whole { *told } else { seen.max(*told) });
+        }
         let made = units.into_iter().filter(|(_, count)| *count > 0);
-        made.map(|(name, count)| (name.to_owned(), count.into())).collect()
+        made.map(|(unit, count)| (unit.to_owned(), count.into())).collect()
+    }
+
+    fn count(&self, tally: &Tally, is_whole: bool) -> u64 {
+        if self.failed.is_empty() {
+            return tally.count(is_whole);
+        }
+        let mut tally = tally.clone();
+        tally.ids.retain(|id| !self.failed.contains(id));
+        tally.begun.retain(|id| !self.failed.contains(id));
+        tally.count(is_whole)
+    }
+
+    /// What other models used for the tools, such as the one that draws.
+    pub(crate) fn passes(&self, is_whole: bool) -> Vec<Pass> {
+        let seen = self.tallies.get(PICTURES).map_or(0, |tally| self.count(tally, is_whole));
+        let told = self.told.get(PICTURES).copied().unwrap_or(0);
+        let pictures = if told > 0 { told } else { seen };
+        let used = self.painted.as_deref().filter(|report| !report.is_zero());
+        let mut usage = used
+            .map(|report| report.settle(Reasoning::InOutput, &mut Vec::new()))
+            .unwrap_or_default();
+        if pictures > 0 {
+            usage.units.insert(PICTURES.to_owned(), pictures.into());
+        }
+        if usage == Usage::default() {
+            return Vec::new();
+        }
+        let model = self.painter.clone().unwrap_or_else(|| UNNAMED_PAINTER.to_owned());
+        vec![Pass { model: Some(model), usage }]
     }
 }

@@ -39,10 +39,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) content: Content<'a>,
     /// Whole images that were generated.
     pub(crate) images: u64,
-    /// Calls of tools that ended.
+    /// Calls of hosted tools. Other events may tell the same ones.
     pub(crate) calls: Option<Box<Calls>>,
-    /// All calls of tools so far, those of earlier events too.
-    pub(crate) all_calls: Option<Box<Calls>>,
     /// Usage so far.
     pub(crate) usage: Option<Box<Report>>,
     /// Usage so far of single choices, where each has its own.
@@ -91,6 +89,7 @@ impl<'a> Facts<'a> {
             || !self.choice_usage.is_empty()
             || self.prompt_token_ids.is_some()
             || self.timings.is_some()
+            || self.calls.is_some()
             || self.error.is_some()
             || self.is_end
             || self.is_only_usage
@@ -191,6 +190,13 @@ impl<'a> Facts<'a> {
         let mut wholes = self.content.said().filter(|said| said.form == Form::Whole);
         self.condensed.is_some_and(Condensed::lacks_values)
             || wholes.any(|said| self.left_out_of(&said.text) > 0)
+    }
+
+    /// Adds calls of hosted tools.
+    pub(crate) fn add_calls(&mut self, calls: Calls) {
+        if !calls.is_empty() {
+            self.calls.get_or_insert_default().add(calls);
+        }
     }
 
     /// Whether it brought generated content. An error's does not count.

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hasher as _};
 
+use crate::calls::Calls;
 use crate::json::Text;
 use crate::measurement::Kinds;
 
@@ -81,6 +82,8 @@ pub(crate) struct Content<'a> {
     pub(crate) begins: bool,
     /// There is content without text that deltas may have brought before.
     pub(crate) begins_again: bool,
+    /// Calls of hosted tools.
+    pub(crate) calls: Option<Box<Calls>>,
     first: Option<Said<'a>>,
     /// Most events have one text at most.
     more: Vec<Said<'a>>,
@@ -210,6 +213,9 @@ impl<'a> Content<'a> {
         self.begins |= other.begins;
         self.begins_again |= other.begins_again;
         self.kinds.formed |= other.kinds.formed;
+        if let Some(calls) = other.calls {
+            self.calls.get_or_insert_default().add(*calls);
+        }
         for said in other.first.into_iter().chain(other.more) {
             self.say(said);
         }

@@ -62,6 +62,7 @@ mod reports;
 mod request;
 mod template;
 mod timing;
+mod tool_names;
 mod usage;
 mod wire;
 

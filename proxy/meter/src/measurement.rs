@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rust_decimal::Decimal;
-use taximeter_pricing::{Flag, Member, Usage};
+use taximeter_pricing::{Flag, Member, Pass, Usage};
 
 use crate::content::Transcript;
 use crate::dialect::Dialect;
@@ -25,10 +25,13 @@ pub struct Measurement {
     /// What is no token and was counted from what passed, in place of tokens, by its name in
     /// [`Usage::units`](taximeter_pricing::Usage::units): `images`.
     pub counted_units: BTreeMap<String, Decimal>,
-    /// Calls of tools that passed, beside the tokens, by their names in the same:
-    /// `web_search_requests`, `file_search_calls`, `code_interpreter_sessions`.
+    /// Calls of hosted tools that passed, beside the tokens, by their names in the same:
+    /// `web_search_requests`, `file_search_calls`, `code_interpreter_sessions`. Those that the
+    /// usage tells are not among them.
     pub calls: BTreeMap<String, Decimal>,
-    /// What the provider asks for it, in its own currency: the number as it stood in the answer.
+    /// What hosted tools used of other models, beside the usage.
+    pub passes: Vec<Pass>,
+    /// What the provider asks for it, in its own currency.
     pub reported_cost: Option<String>,
     /// `model` of the answer.
     pub response_model: Option<String>,

@@ -25,6 +25,9 @@ use taximeter_framing::{DecodeFault, Decoder, RATIO_MAX, is_identity};
 /// Where Gemini says which tier has served.
 const SERVICE_TIER: &str = "x-gemini-service-tier";
 
+/// Header in which LiteLLM says what an answer costs.
+const COST: &str = "x-litellm-response-cost";
+
 /// How a stream is cut into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
@@ -149,6 +152,8 @@ impl Meter {
             self.reader.detector.look_at_header(name, value);
             if name == SERVICE_TIER {
                 self.reader.answer.service_tier = Some(usage::name(value));
+            } else if name == COST {
+                self.reader.answer.asked = usage::asked(value);
             }
         }
     }

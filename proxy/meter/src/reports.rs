@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rust_decimal::Decimal;
 use taximeter_pricing::{Flag, Member};
 
 use crate::dialect::Reasoning;
@@ -27,6 +28,8 @@ pub(crate) struct Reports {
     pub(crate) fell: u32,
     /// Members that were no whole number in range.
     invalid: u32,
+    /// What the provider asked in a report that has nothing else.
+    cost: Option<String>,
     /// The same by number.
     flagged: BTreeMap<Member, BTreeSet<Flag>>,
 }
@@ -45,6 +48,7 @@ impl Reports {
     fn put(&mut self, report: Box<Report>, running_choice: Option<u64>) {
         self.note_invalid(&report);
         if report.is_silent() {
+            self.cost = report.cost().or(self.cost.take());
             return;
         }
         let earlier = match report.part {
@@ -146,9 +150,23 @@ impl Reports {
         self.timings.is_some() || self.invalid > 0 || reports.any(Report::has_tokens)
     }
 
-    /// What the provider asks for it, as it stands.
-    pub(crate) fn cost(&self) -> Option<&str> {
-        self.latest.as_ref()?.cost.as_deref()
+    /// What the provider asks for it, in its own currency.
+    pub(crate) fn cost(&self) -> Option<String> {
+        let latest = self.latest.as_ref().and_then(|report| report.cost());
+        latest.or_else(|| self.cost.clone())
+    }
+
+    /// Those of the calls of hosted tools that no report tells. `is_whole` tells whether the answer
+    /// has come to its end.
+    pub(crate) fn untold(
+        &self,
+        calls: BTreeMap<String, Decimal>,
+        is_whole: bool,
+    ) -> BTreeMap<String, Decimal> {
+        match &self.latest {
+            Some(report) if !calls.is_empty() => report.untold(calls, is_whole),
+            _ => calls,
+        }
     }
 
     /// Forgets that there was no output, and no input either: an input that was told stays.

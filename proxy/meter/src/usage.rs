@@ -2,31 +2,35 @@
 //!
 //! The names of the members tell the shape, so the reader needs no dialect. `members` has them all.
 
+mod cost;
 mod lists;
 mod members;
 mod merge;
 mod readings;
 mod settle;
+mod tools;
 mod units;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rust_decimal::Decimal;
 use taximeter_pricing::{ByModality, Condition, Member, Modalities};
 
 use crate::json::{Malformed, Reader};
+use crate::tool_names::Units;
+use cost::ReportedCost;
+pub(crate) use cost::asked;
 use members::{Meaning, Modality, Place, Side, meaning};
 pub(crate) use readings::Reading;
 use readings::{Readings, Tokens};
+pub(crate) use tools::tool_count;
 
 /// Passes of one request that are kept; providers stop at a handful.
 const PASSES_MAX: usize = 64;
 
 /// Longest model or tier name kept, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
-
-/// Longest cost kept, in bytes.
-const COST_BYTES_MAX: usize = 40;
 
 /// One usage object, its members as reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,10 +50,18 @@ pub(crate) struct Report {
     modalities: Modalities,
     /// Quantities of what is no token.
     units: BTreeMap<&'static str, Decimal>,
+    /// Calls of hosted tools, by the name of their unit.
+    tools: Units<u64>,
+    /// It tells the calls of every hosted tool.
+    tells_all_tools: bool,
+    /// All calls of hosted tools, where that is told too.
+    tool_calls: u64,
+    /// What a search that is charged by its sources has read.
+    search_sources: u64,
     /// What may change the price.
     conditions: BTreeMap<Condition, String>,
-    /// What the provider asks for it, as it stands.
-    pub(crate) cost: Option<String>,
+    /// What the provider asks for it.
+    cost: ReportedCost,
     iterations: Vec<Iteration>,
     /// Members that are no whole number in range.
     pub(crate) invalid: u32,
@@ -117,6 +129,9 @@ impl Report {
     }
 
     fn read_object(&mut self, place: Place, value: &mut Reader<'_>) -> Result<(), Malformed> {
+        if place.holds_tools() {
+            return self.read_tools(place, value);
+        }
         value.object(|key, value| self.read_meaning(meaning(place, key), value))
     }
 
@@ -127,7 +142,7 @@ impl Report {
     ) -> Result<(), Malformed> {
         self.is_reasoning_beside |= meaning.is_some_and(Meaning::is_reasoning_beside);
         match meaning {
-            None | Some(Meaning::ReasoningIsBeside) => value.skip(),
+            None | Some(Meaning::NoTool) => value.skip(),
             Some(Meaning::Tokens(tokens)) => {
                 let reading = self.read_tokens(value)?;
                 self.readings.take(tokens, reading);
@@ -150,7 +165,27 @@ impl Report {
                 self.service_tier = value.text()?.map(|tier| name(&tier.decode()));
                 Ok(())
             }
-            Some(Meaning::Cost) => self.read_cost(value),
+            Some(
+                meaning @ (Meaning::Cost
+                | Meaning::CostTicks
+                | Meaning::EstimatedCost
+                | Meaning::UpstreamCost
+                | Meaning::OwnKey),
+            ) => self.cost.read(meaning, value),
+            Some(Meaning::Tool(unit)) => {
+                if let Some(count) = tool_count(value)? {
+                    self.count_tool(Cow::Borrowed(unit), count);
+                }
+                Ok(())
+            }
+            Some(Meaning::ToolCalls) => {
+                self.tool_calls = value.index()?.unwrap_or(0).max(self.tool_calls);
+                Ok(())
+            }
+            Some(Meaning::Sources) => {
+                self.search_sources = value.index()?.unwrap_or(0).max(self.search_sources);
+                Ok(())
+            }
             Some(Meaning::Iterations) => self.read_iterations(value),
             Some(Meaning::Object(place)) => {
                 let is_object = value.peek() == Some(b'{');
@@ -222,6 +257,8 @@ impl Report {
     pub(crate) fn is_silent(&self) -> bool {
         self.readings.all().all(|reading| reading.number().is_none())
             && self.units.is_empty()
+            && self.tools.is_empty()
+            && self.tool_calls == 0
             && self.iterations.is_empty()
     }
 
@@ -235,8 +272,15 @@ impl Report {
     pub(crate) fn is_zero(&self) -> bool {
         !self.readings.all().any(Reading::is_positive)
             && self.units.values().all(Decimal::is_zero)
+            && self.tools.values().all(|count| *count == 0)
+            && self.tool_calls == 0
             && self.iterations.is_empty()
             && self.cost.is_none()
+    }
+
+    /// What the provider asks for it, in its own currency.
+    pub(crate) fn cost(&self) -> Option<String> {
+        self.cost.amount()
     }
 
     /// The same without the output that was told before any was generated.

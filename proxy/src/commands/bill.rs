@@ -16,6 +16,7 @@ use super::export::{self, ExportArgs};
 use super::failure::Failure;
 use super::ledger::{Ledger, LedgerArgs, unless_reader_left};
 use super::period::PeriodArgs;
+use crate::exit::complain;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -101,6 +102,10 @@ pub(crate) fn run(
             }
             let period = args.period.period(&Zone::UTC, now)?;
             let mut store = ledger.open(feeds)?.store;
+            if let Some(tenant) = &tenant {
+                let found = BillJob::absence::<Failure>(tenant, period, now, &terms, &mut store)?;
+                found.as_deref().map(complain);
+            }
             let job = Job { content, period, tenant, now, terms };
             return export::run(&mut store, &job, args.output.as_deref(), out);
         }
@@ -112,7 +117,11 @@ pub(crate) fn run(
     let text = if form == Form::Table && named.store.is_empty()? {
         ledger.empty(&named)
     } else {
-        job.write::<Failure>(&mut named.store, &named.name, width(args))?
+        let written = job.write::<Failure>(&mut named.store, &named.name, width(args))?;
+        if let Some(note) = written.note {
+            complain(&note);
+        }
+        written.text
     };
     match &args.output {
         Some(path) => export::file(path, &text),

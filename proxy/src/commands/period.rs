@@ -41,14 +41,17 @@ pub(super) struct ZoneArgs {
 impl PeriodArgs {
     /// The period. Without any argument, it is the current month.
     ///
-    /// Errors: the period is empty or not valid.
+    /// Errors: the period is empty or not valid, or it has not begun.
     pub(super) fn period(&self, zone: &Zone, now: Timestamp) -> Result<Period, PeriodError> {
         match (self.month, self.day, self.from) {
-            (Some(month), ..) => month.period(zone),
-            (None, Some(day), _) => Period::day(day, zone),
+            (Some(month), ..) => month.period(zone)?.begun(now),
+            (None, Some(day), _) => Period::day(day, zone)?.begun(now),
             (None, None, Some(from)) => {
-                let to = self.to.map_or(Ok(now), |to| to.at(zone))?;
-                Period::new(from.at(zone)?, to)
+                let from = from.at(zone)?;
+                if from > now {
+                    return Err(PeriodError::Future { from, now });
+                }
+                Period::new(from, self.to.map_or(Ok(now), |to| to.at(zone))?)
             }
             (None, None, None) => Period::month_of(now, zone),
         }

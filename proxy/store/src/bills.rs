@@ -1,9 +1,11 @@
 //! Writes bills as text, for `taximeter bill` and `/api/v1/export`.
 
+use std::str::FromStr as _;
+
 use jiff::Timestamp;
 use taximeter_billing::{
-    Bill, BillError, Biller, Grouping, Invoicer, Period, PeriodError, TooLarge, Unit, Zone, csv,
-    invoice, json, table,
+    Bill, BillError, Biller, Grouping, Invoice, Invoicer, Period, PeriodError, TooLarge, Unit,
+    Zone, csv, invoice, json, printable, table,
 };
 
 use crate::terms::{Scope, Terms};
@@ -11,6 +13,11 @@ use crate::{Store, StoreError};
 
 /// Width in characters of a table that is not written to a terminal.
 pub const WIDTH: usize = 120;
+
+/// Most tenants that an empty bill names.
+const TENANTS_NAMED_MAX: usize = 10;
+/// A bill without requests.
+const NO_REQUEST: &str = "No request was admitted in this period.";
 
 /// How a bill is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +50,15 @@ pub struct BillJob {
     pub terms: Terms,
 }
 
+/// A bill as text.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// The bill.
+    pub text: String,
+    /// What the form has no place for: why the bill is empty.
+    pub note: Option<String>,
+}
+
 impl Form {
     /// Media type.
     pub const fn media_type(self) -> &'static str {
@@ -60,17 +76,72 @@ impl BillJob {
     ///
     /// Errors: the store's; sums that cannot be kept exactly, or of two currencies; a period of too
     /// many parts.
-    pub fn write<E>(&self, store: &mut Store, source: &str, width: usize) -> Result<String, E>
+    pub fn write<E>(&self, store: &mut Store, source: &str, width: usize) -> Result<Written, E>
     where
         E: From<StoreError> + From<BillError> + From<PeriodError> + From<TooLarge>,
     {
-        let from = format!("From {source}.\n");
+        let (text, empty) = if self.form == Form::Table && self.by.is_none() {
+            let found = self.invoice::<E>(store)?;
+            let empty = self.emptiness::<E>(store, found.tenants.is_empty())?;
+            (invoice(&found, width, empty.as_deref().unwrap_or_default()), empty)
+        } else {
+            let bill = self.bill::<E>(store)?;
+            let empty = self.emptiness::<E>(store, bill.rows.is_empty())?;
+            let text = match self.form {
+                Form::Table => table(&bill, width, empty.as_deref().unwrap_or_default()),
+                Form::Csv => csv(&bill),
+                Form::Json => json(&bill),
+            };
+            (text, empty)
+        };
         Ok(match self.form {
-            Form::Table if self.by.is_none() => self.invoice::<E>(store, width)? + &from,
-            Form::Table => table(&self.bill::<E>(store)?, width) + &from,
-            Form::Csv => csv(&self.bill::<E>(store)?),
-            Form::Json => json(&self.bill::<E>(store)?),
+            Form::Table => Written { text: text + &format!("From {source}.\n"), note: None },
+            Form::Csv | Form::Json => Written { text, note: empty },
         })
+    }
+
+    /// That no request of `tenant` was admitted in `period`, if that is so.
+    ///
+    /// Errors: as [`write`](Self::write).
+    pub fn absence<E>(
+        tenant: &str,
+        period: Period,
+        now: Timestamp,
+        terms: &Terms,
+        store: &mut Store,
+    ) -> Result<Option<String>, E>
+    where
+        E: From<StoreError> + From<BillError> + From<PeriodError>,
+    {
+        let (tenant, terms) = (Some(tenant.to_owned()), terms.clone());
+        let job = Self { form: Form::Csv, by: None, period, zone: Zone::UTC, tenant, now, terms };
+        let is_empty = job.bill::<E>(store)?.rows.is_empty();
+        job.emptiness(store, is_empty)
+    }
+
+    /// Why a bill is empty, if it is: no request was admitted, or none of the tenant that was asked
+    /// for. It names tenants that have requests.
+    fn emptiness<E>(&self, store: &mut Store, is_empty: bool) -> Result<Option<String>, E>
+    where
+        E: From<StoreError> + From<BillError> + From<PeriodError>,
+    {
+        if !is_empty {
+            return Ok(None);
+        }
+        let Some(tenant) = &self.tenant else { return Ok(Some(NO_REQUEST.to_owned())) };
+        let by = Grouping::from_str("tenant").ok();
+        let others = Self { tenant: None, by, ..self.clone() }.bill::<E>(store)?.rows;
+        let mut names: Vec<_> =
+            others.iter().filter_map(|row| row.keys.first()?.as_deref()).map(printable).collect();
+        let has_more = names.len() > TENANTS_NAMED_MAX;
+        names.truncate(TENANTS_NAMED_MAX);
+        let mut text =
+            format!("No request of tenant {} was admitted in this period.", printable(tenant));
+        if !names.is_empty() {
+            let more = if has_more { ", …" } else { "" };
+            text += &format!(" Tenants with requests: {}{more}.", names.join(", "));
+        }
+        Ok(Some(text))
     }
 
     /// The shortest calendar unit that its lines distinguish.
@@ -78,7 +149,7 @@ impl BillJob {
         self.by.as_ref().and_then(Grouping::unit).unwrap_or(Unit::Month)
     }
 
-    fn invoice<E>(&self, store: &mut Store, width: usize) -> Result<String, E>
+    fn invoice<E>(&self, store: &mut Store) -> Result<Invoice, E>
     where
         E: From<StoreError> + From<BillError> + From<PeriodError> + From<TooLarge>,
     {
@@ -89,7 +160,7 @@ impl BillJob {
         for credit in credits {
             invoicer.add_credit(credit);
         }
-        Ok(invoice(&invoicer.finish()?, width))
+        Ok(invoicer.finish()?)
     }
 
     fn bill<E>(&self, store: &mut Store) -> Result<Bill, E>

@@ -29,7 +29,7 @@ fn prices_in_another_currency_need_the_exchange_rate_of_the_admission() {
     };
     let in_november = cost("2026-11-30T23:59:59Z").unwrap();
     assert_eq!(lines(&in_november), ["input 1000 × 0.0000023 = 0.0023"]);
-    assert_eq!(in_november.price_id, "builtin@2026-11-20#openai/gpt-5.4;USD*0.92");
+    assert_eq!(in_november.price_id, "builtin@2026-11-25#openai/gpt-5.4;USD*0.92");
     assert_eq!(cost("2026-12-01T00:00:00Z").unwrap().amount.to_string(), "0.002375");
     let error = cost("2026-10-31T23:59:59Z").unwrap_err();
     assert_eq!(

@@ -112,6 +112,52 @@ fn calls_are_charged_beside_tokens() {
 }
 
 #[test]
+fn every_call_of_a_hosted_tool_has_a_meter_that_is_charged_beside_tokens() {
+    let beside = MeterName::ALL.into_iter().filter(|meter| {
+        !meter.counts_tokens() && !meter.may_stand_alone() && *meter != MeterName::Requests
+    });
+    for meter in beside {
+        let book =
+            with(&format!("models: [{{model: m, rates: {{input: 1, output: 2, {meter}: 0.5}}}}]"));
+        let called = units(usage(10, 0), [(meter.as_str(), "3")]);
+        let cost = book.cost(&query("vllm", "m"), &called).unwrap();
+        let line = format!("{meter} 3 × 0.5 = 1.5");
+        assert_eq!(lines(&cost), ["input 10 × 0.000001 = 0.00001".to_owned(), line]);
+    }
+}
+
+#[test]
+fn tools_that_cost_only_their_tokens_are_free_and_a_picture_costs_what_its_model_says() {
+    let free = [("mcp_calls", "4"), ("tool_search_calls", "1"), ("view_image_calls", "2")];
+    let free = units(usage(10, 1), free);
+    let searched = builtin_lines("openai", "gpt-5.1", &free);
+    assert_eq!(searched, builtin_lines("openai", "gpt-5.1", &usage(10, 1)));
+    let book = with(
+        "models: [{model: m, rates: {input: 1, output: 2}}, \
+         {model: paints, rates: {input: 5, output_image: 30}}, \
+         {model: by-the-picture, rates: {images: 0.04}}]",
+    );
+    let output = ByModality { image: Some(9), ..ByModality::default() };
+    let modalities = Modalities { output, ..Modalities::default() };
+    let cost = |model: &str, drawing: Usage| {
+        let drawing = units(drawing, [("images", "2")]);
+        let passes = vec![Pass { model: Some(model.to_owned()), usage: drawing }];
+        book.cost(&query("vllm", "m"), &Usage { passes, ..usage(10, 0) })
+    };
+    let known = told(usage(4, 9), modalities);
+    assert_eq!(
+        lines(&cost("paints", known).unwrap())[1..],
+        ["paints input 4 × 0.000005 = 0.00002", "paints output_image 9 × 0.00003 = 0.00027"]
+    );
+    assert_eq!(
+        lines(&cost("by-the-picture", Usage::default()).unwrap())[1..],
+        ["by-the-picture images 2 × 0.04 = 0.08"]
+    );
+    let error = cost("paints", Usage::default()).unwrap_err();
+    assert!(error.to_string().contains("no rate for images"), "{error}");
+}
+
+#[test]
 fn searches_in_files_and_containers_of_code_have_prices_of_their_own() {
     let book = with(
         "models: [{model: m, rates: {input: 1, output: 2, file_search_calls: 0.0025, \

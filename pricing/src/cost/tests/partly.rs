@@ -7,7 +7,7 @@ fn units<const N: usize>(usage: Usage, units: [(&str, u32); N]) -> Usage {
 }
 
 fn known(unpriced: &Unpriced) -> Vec<String> {
-    unpriced.known.as_ref().map(lines).unwrap_or_default()
+    unpriced.known.as_deref().map(lines).unwrap_or_default()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::{ByModality, Change, Condition, Modalities, diff};
+use crate::{ByModality, Condition, Modalities};
 
 fn file(end: &str) -> String {
     let folder = std::env::var("TAXIMETER_PRICE_FILES").expect("a folder with the price files");
@@ -34,24 +34,6 @@ fn every_model_is_taken_or_left_out_with_a_reason() {
         println!("{}: {} of {models} taken", found.source, found.taken);
         assert!(found.taken * 10 > models * 8);
     }
-}
-
-#[test]
-#[ignore = "needs the price files: tests/prices/run"]
-fn the_built_in_book_says_what_litellm_says() {
-    let book = PriceBook::builtin().unwrap();
-    let text = imported(&litellm_text()).text;
-    let theirs = PriceBook::empty().with_overrides(&text, "litellm.yaml").unwrap();
-    let differing: Vec<_> = diff(&book, &theirs, day())
-        .into_iter()
-        .filter(|one| !matches!(one.change, Change::Added(_)))
-        .map(|one| format!("{} {:?}", one.model, one.change))
-        .collect();
-    // Anthropic charges web searches alike with every model; LiteLLM lacks it for this one.
-    assert_eq!(differing.len(), 1, "{differing:#?}");
-    assert!(
-        differing[0].starts_with("claude-haiku-4-5 Changed([PriceChange { price: \"web_search")
-    );
 }
 
 /// A generator of numbers that are the same on each run.

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::{Timestamp, ToSpan as _};
 use maud::{Markup, html};
+use rust_decimal::Decimal;
 use serde::Deserialize;
 use taximeter_billing::{
     BillError, Covered, Credit, Invoice, InvoiceLine, Invoicer, Period, TenantInvoice, Unit,
@@ -17,7 +18,7 @@ use utoipa::IntoParams;
 
 use super::page::{BILL, Page};
 use super::text::{
-    count, money, money_text, name, name_or_none, places, price_of, quantity, unknown,
+    count, money, money_text, name, name_or_none, places, price_of, quantity, rounded, unknown,
 };
 use super::view::{PageParams, View, link};
 use crate::ask::ask;
@@ -77,7 +78,7 @@ pub(super) async fn bill(
                 (months(period, now, &view))
             }
             (totals(&invoice, &view))
-            (parts(&invoice, &view))
+            (parts(&invoice, tenant.as_deref(), &view))
             (downloads(period, tenant.as_deref(), &view))
         })
     };
@@ -155,7 +156,7 @@ fn totals(invoice: &Invoice, view: &View) -> Markup {
 }
 
 /// The parts of the tenants, up to the limits of the page.
-fn parts(invoice: &Invoice, view: &View) -> Markup {
+fn parts(invoice: &Invoice, asked: Option<&str>, view: &View) -> Markup {
     let amounts = invoice.tenants.iter().flat_map(|part| &part.lines).map(|line| line.amount);
     let places = places(amounts.max().unwrap_or_default());
     let mut room = LINES_MAX;
@@ -167,7 +168,19 @@ fn parts(invoice: &Invoice, view: &View) -> Markup {
     }
     html! {
         @for (part, lines) in &shown { (tenant(part, lines, places, view)) }
-        @if invoice.tenants.is_empty() { p { "No request was admitted in this month." } }
+        @if invoice.tenants.is_empty() {
+            p {
+                "No request"
+                @if let Some(tenant) = asked { " of " (name(tenant)) }
+                " was admitted in this month."
+            }
+        }
+        @if !invoice.tenants.is_empty() && is_rounded(invoice, places) {
+            p.notes {
+                "Each amount is rounded to " (places) " places, the downloads are exact. \u{2248} marks \
+                 an exact sum that differs in the last places from the sum of the rounded amounts."
+            }
+        }
         @if invoice.tenants.len() > shown.len() {
             p.notes { "The downloads have " (invoice.tenants.len() - shown.len()) " more tenants." }
         }
@@ -206,7 +219,10 @@ fn tenant(part: &TenantInvoice, lines: &[InvoiceLine], places: u32, view: &View)
                     @for (currency, amount) in &part.totals {
                         tr {
                             th scope="row" colspan="4" { "Total of " (name(&part.tenant)) }
-                            td.number { (money(*amount, places)) " " span.unit { (currency) } }
+                            td.number {
+                                @if !adds_up(part, currency, *amount, places) { "≈ " }
+                                (money(*amount, places)) " " span.unit { (currency) }
+                            }
                             td {}
                         }
                     }
@@ -220,6 +236,22 @@ fn tenant(part: &TenantInvoice, lines: &[InvoiceLine], places: u32, view: &View)
             } }
         }
     }
+}
+
+/// Whether a reader who adds up the amounts of a tenant finds the total that is shown.
+fn adds_up(part: &TenantInvoice, currency: &str, total: Decimal, places: u32) -> bool {
+    let lines = part.lines.iter().filter(|line| line.currency == currency);
+    let credits = part.credits.iter().filter(|credit| credit.currency == currency);
+    let mut amounts = lines.map(|line| line.amount).chain(credits.map(|credit| -credit.amount));
+    let sum =
+        amounts.try_fold(Decimal::ZERO, |sum, amount| sum.checked_add(rounded(amount, places)));
+    sum == Some(rounded(total, places))
+}
+
+fn is_rounded(invoice: &Invoice, places: u32) -> bool {
+    let lines = invoice.tenants.iter().flat_map(|part| &part.lines).map(|line| line.amount);
+    let totals = invoice.tenants.iter().flat_map(|part| part.totals.values().copied());
+    lines.chain(totals).any(|amount| rounded(amount, places) != amount)
 }
 
 /// One line. It names the currency if the bill has several.

@@ -89,9 +89,14 @@ pub(super) fn money_or_unknown(amount: Option<Decimal>, places: u32) -> Markup {
     amount.map_or_else(unknown, |amount| money(amount, places))
 }
 
+/// An amount as it is shown, rounded half to even.
+pub(super) fn rounded(amount: Decimal, places: u32) -> Decimal {
+    amount.round_dp_with_strategy(places, RoundingStrategy::MidpointNearestEven)
+}
+
 /// The text of an amount.
 pub(super) fn money_text(amount: Decimal, places: u32) -> String {
-    let shown = amount.round_dp_with_strategy(places, RoundingStrategy::MidpointNearestEven);
+    let shown = rounded(amount, places);
     if shown.is_zero() && !amount.is_zero() {
         let sign = if amount.is_sign_negative() { ">−" } else { "<" };
         return format!("{sign}0.{:0>width$}", 1, width = places as usize);

@@ -70,7 +70,7 @@ total                                           3.1006 USD
 4 requests. The cost of 1 of them is unknown: no price, or no usage.
 `counted` is the part that the engine did not report and Taximeter counted.
 ";
-    assert_eq!(shown(&invoicer.finish().unwrap(), 100), expected);
+    assert_eq!(shown(&invoicer.finish().unwrap(), 100, ""), expected);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn one_request_is_not_told_as_several() {
     let mut invoicer = invoicer("2026-11-21");
     let hour = hour(Source::Reported, &[("input", 1, "1")]);
     invoicer.add(&key("acme", "m", "2026-11-20T12:00:00Z"), &hour).unwrap();
-    let text = shown(&invoicer.finish().unwrap(), 100);
+    let text = shown(&invoicer.finish().unwrap(), 100, "");
     assert!(text.contains("\n1 request.\n"), "{text}");
 }
 
@@ -96,7 +96,7 @@ fn what_is_owed_so_far_comes_with_a_forecast() {
     assert_eq!(invoice.totals["USD"], decimal("27"));
     // 27 so far, 2 a day in the last seven, ten days to go.
     assert_eq!(provisional.forecast["USD"], decimal("47"));
-    let text = shown(&invoice, 100);
+    let text = shown(&invoice, 100, "");
     assert!(text.starts_with("Invoice for 2026-11 (UTC), provisional: up to 2026-11-21 00:00\n"));
     assert!(text.contains("Forecast for the whole period: 47.00 USD"), "{text}");
 }
@@ -114,11 +114,11 @@ fn less_than_a_day_is_no_forecast_of_a_month() {
         let mut invoicer = self::invoicer(now);
         invoicer.add(&requests, &spent).unwrap();
         let invoice = invoicer.finish().unwrap();
-        let text = shown(&invoice, 100);
+        let text = shown(&invoice, 100, "");
         assert_eq!(text.contains("No forecast yet"), forecast.is_none(), "{text}");
         assert_eq!(invoice.provisional.unwrap().forecast.get("USD").copied(), forecast, "{now}");
     }
-    let nothing = shown(&self::invoicer("2026-11-21").finish().unwrap(), 100);
+    let nothing = shown(&self::invoicer("2026-11-21").finish().unwrap(), 100, "");
     assert!(!nothing.contains("orecast"), "{nothing}");
     assert!(invoicer("2026-12-01").finish().unwrap().provisional.is_none());
 }
@@ -137,7 +137,7 @@ fn a_correction_is_a_line_of_its_own() {
     invoicer.add(&correction, &back).unwrap();
     let invoice = invoicer.finish().unwrap();
     assert_eq!(invoice.totals["USD"], decimal("4"));
-    let text = shown(&invoice, 100);
+    let text = shown(&invoice, 100, "");
     assert!(text.contains("input (correction)") && text.contains("-5.00 USD"), "{text}");
 }
 
@@ -155,7 +155,7 @@ fn what_is_free_is_a_line_that_takes_off() {
     invoicer.add_credit(credit);
     let invoice = invoicer.finish().unwrap();
     assert_eq!(invoice.totals["USD"], Decimal::new(-3, 2));
-    let text = shown(&invoice, 100);
+    let text = shown(&invoice, 100, "");
     assert!(
         text.contains("acme           input (free)        50              -0.03 USD"),
         "{text}"
@@ -164,6 +164,20 @@ fn what_is_free_is_a_line_that_takes_off() {
 
 #[test]
 fn an_invoice_of_nothing_says_so() {
-    let text = shown(&invoicer("2026-12-01").finish().unwrap(), 100);
-    assert_eq!(text, "Invoice for 2026-11 (UTC)\n\nNo request was admitted in this period.\n");
+    let text = shown(&invoicer("2026-12-01").finish().unwrap(), 100, "Nothing came.");
+    assert_eq!(text, "Invoice for 2026-11 (UTC)\n\nNothing came.\n");
+}
+
+#[test]
+fn sums_that_the_shown_amounts_do_not_add_up_to_are_marked_and_explained() {
+    let mut invoicer = invoicer("2026-12-01");
+    let at = "2026-11-20T16:00:00Z";
+    let small = [("input", 2_325, "0.00000075"), ("output", 1_887, "0.0000045")];
+    invoicer.add(&key("acme", "small", at), &hour(Source::Reported, &small)).unwrap();
+    invoicer.add(&key("beta", "m", at), &hour(Source::Reported, &[("input", 1, "1")])).unwrap();
+    let text = shown(&invoicer.finish().unwrap(), 100, "");
+    assert!(text.contains("subtotal  ≈0.010235 USD"), "0.001744 + 0.008492: {text}");
+    // The subtotals add up to 1.010235, the lines do not.
+    assert!(text.contains("≈1.010235 USD"), "{text}");
+    assert!(text.contains("Each amount is rounded to 6 places; csv and json are exact. ≈ marks"));
 }

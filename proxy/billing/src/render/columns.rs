@@ -12,6 +12,8 @@ pub(super) const PLACES_MIN: u32 = 2;
 pub(super) const NAME_CHARS_MAX: usize = 48;
 /// Names are not shortened to fewer characters than this.
 const NAME_CHARS_MIN: usize = 12;
+/// Before a sum that the shown amounts do not add up to.
+const APPROXIMATE: &str = "≈";
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -38,6 +40,34 @@ impl TextColumn {
 /// Rounded, without zeros at the end.
 pub(super) fn rounded(cost: Decimal) -> Decimal {
     cost.round_dp_with_strategy(PLACES, RoundingStrategy::MidpointNearestEven).normalize()
+}
+
+/// The sum of amounts, `≈` in front where the shown parts add up to another number than is shown.
+/// `parts` are lists of amounts that a reader may add up to it.
+pub(super) fn sum_of(sum: Decimal, places: u32, parts: &[Vec<Decimal>]) -> String {
+    let is_seen = |parts: &Vec<Decimal>| {
+        let shown =
+            parts.iter().try_fold(Decimal::ZERO, |sum, part| sum.checked_add(rounded(*part)));
+        shown == Some(rounded(sum))
+    };
+    let mark = if parts.iter().all(is_seen) { "" } else { APPROXIMATE };
+    format!("{mark}{}", money(sum, places))
+}
+
+/// Explains the rounding, if any of `amounts` is rounded. `out` has the columns.
+pub(super) fn write_rounding(out: &mut String, amounts: impl IntoIterator<Item = Decimal>) {
+    if amounts.into_iter().all(|amount| rounded(amount) == amount) {
+        return;
+    }
+    let _ = write!(out, "Each amount is rounded to {PLACES} places; csv and json are exact.");
+    if out.contains(APPROXIMATE) {
+        let _ = write!(
+            out,
+            " {APPROXIMATE} marks an exact sum that differs in the last places from the sum of the \
+             rounded amounts."
+        );
+    }
+    out.push('\n');
 }
 
 /// An amount for people. An amount that is too small to show is not shown as zero.
@@ -71,7 +101,8 @@ pub(super) fn grouped(digits: &str) -> String {
 }
 
 /// Escapes a name from outside, so that it cannot move the cursor or reorder the line.
-pub(super) fn printable(name: &str) -> String {
+#[must_use]
+pub fn printable(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for (index, character) in name.chars().enumerate() {
         if index == NAME_CHARS_MAX {

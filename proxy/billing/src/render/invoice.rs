@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::columns::{
-    PLACES, PLACES_MIN, TextColumn, grouped, money, printable, requests_of, rounded, shorten,
-    write_columns,
+    PLACES_MIN, TextColumn, grouped, money, printable, requests_of, rounded, shorten, sum_of,
+    write_columns, write_rounding,
 };
 use crate::credit::{Covered, Credit};
 use crate::invoice::{Invoice, InvoiceLine, TenantInvoice};
@@ -19,9 +19,10 @@ const PRICED_TOKENS: i64 = 1_000_000;
 /// line for each meter and price, a subtotal for each tenant, the total, and notes about the
 /// numbers.
 ///
-/// Each amount is rounded to 6 places, half to even. A note says so.
+/// Each amount is rounded to 6 places, half to even. A note says so. `≈` marks a sum of which the
+/// rounded parts add up to another number. `empty` takes the place of an invoice without requests.
 #[must_use]
-pub fn invoice(invoice: &Invoice, width: usize) -> String {
+pub fn invoice(invoice: &Invoice, width: usize, empty: &str) -> String {
     let mut out = format!("Invoice for {}", invoice.period.heading(&invoice.zone));
     if let Some(provisional) = &invoice.provisional {
         let until = invoice.zone.civil(provisional.until).strftime("%Y-%m-%d %H:%M");
@@ -29,8 +30,7 @@ pub fn invoice(invoice: &Invoice, width: usize) -> String {
     }
     out.push_str("\n\n");
     if invoice.tenants.is_empty() {
-        out.push_str("No request was admitted in this period.\n");
-        return out;
+        return out + empty + "\n";
     }
     let mut columns = columns(invoice);
     shorten(&mut columns, 2, width);
@@ -60,7 +60,14 @@ fn columns(invoice: &Invoice) -> Vec<TextColumn> {
     }
     let mut total = LineCells::default();
     total[0] = "total".to_owned();
-    total[5] = amounts(&invoice.totals, places);
+    let subtotals = |currency: &str| {
+        invoice.tenants.iter().filter_map(|part| part.totals.get(currency).copied()).collect()
+    };
+    let lines_of = |currency: &str| {
+        invoice.tenants.iter().flat_map(|part| part_amounts(part, currency)).collect()
+    };
+    total[5] =
+        amounts(&invoice.totals, places, |currency| vec![subtotals(currency), lines_of(currency)]);
     HEADS
         .iter()
         .enumerate()
@@ -108,13 +115,24 @@ fn part_lines(part: &TenantInvoice, places: u32) -> Vec<LineCells> {
     if part.lines.len() + part.credits.len() > 1 {
         let mut subtotal = LineCells::default();
         subtotal[4] = "subtotal".to_owned();
-        subtotal[5] = amounts(&part.totals, places);
+        subtotal[5] =
+            amounts(&part.totals, places, |currency| vec![part_amounts(part, currency).collect()]);
         lines.push(subtotal);
     }
     if let Some([tenant, ..]) = lines.first_mut() {
         *tenant = printable(&part.tenant);
     }
     lines
+}
+
+/// The amounts of a tenant's lines in one currency, with what is free below zero.
+fn part_amounts<'a>(
+    part: &'a TenantInvoice,
+    currency: &'a str,
+) -> impl Iterator<Item = Decimal> + 'a {
+    let lines = part.lines.iter().filter(move |line| line.currency == currency);
+    let credits = part.credits.iter().filter(move |credit| credit.currency == currency);
+    lines.map(|line| line.amount).chain(credits.map(|credit| -credit.amount))
 }
 
 fn meter(line: &InvoiceLine) -> String {
@@ -167,10 +185,17 @@ fn share(line: &InvoiceLine) -> String {
     }
 }
 
-fn amounts(totals: &BTreeMap<String, Decimal>, places: u32) -> String {
+/// The totals by currency. `parts` are the lists of amounts that each may be added up from.
+fn amounts(
+    totals: &BTreeMap<String, Decimal>,
+    places: u32,
+    parts: impl Fn(&str) -> Vec<Vec<Decimal>>,
+) -> String {
     let amounts: Vec<_> = totals
         .iter()
-        .map(|(currency, amount)| format!("{} {currency}", money(*amount, places)))
+        .map(|(currency, amount)| {
+            format!("{} {currency}", sum_of(*amount, places, &parts(currency)))
+        })
         .collect();
     if amounts.is_empty() { "unknown".to_owned() } else { amounts.join(" + ") }
 }
@@ -205,7 +230,7 @@ fn write_notes(out: &mut String, invoice: &Invoice) {
     }
     match &invoice.provisional {
         Some(provisional) if !provisional.forecast.is_empty() => {
-            let forecast = amounts(&provisional.forecast, PLACES_MIN);
+            let forecast = amounts(&provisional.forecast, PLACES_MIN, |_| Vec::new());
             let _ = writeln!(
                 out,
                 "Forecast for the whole period: {forecast}, as it went in the last days (7 at most)."
@@ -217,11 +242,5 @@ fn write_notes(out: &mut String, invoice: &Invoice) {
         _ => {}
     }
     let all = lines().map(|line| line.amount).chain(invoice.totals.values().copied());
-    if all.into_iter().any(|amount| rounded(amount) != amount) {
-        let _ = writeln!(
-            out,
-            "Amounts are rounded to {PLACES} places each, so a column may differ from its total in \
-             the last place; csv and json are exact."
-        );
-    }
+    write_rounding(out, all);
 }

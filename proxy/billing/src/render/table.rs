@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use super::columns::{
-    PLACES, PLACES_MIN, TextColumn, grouped, money, printable, requests_of, rounded, shorten,
-    write_columns,
+    PLACES_MIN, TextColumn, grouped, money, printable, requests_of, rounded, shorten, sum_of,
+    write_columns, write_rounding,
 };
+use rust_decimal::Decimal;
+
 use crate::bill::Bill;
 use crate::credit::{Covered, Credit};
 use crate::sums::Sums;
@@ -14,13 +16,13 @@ use crate::sums::Sums;
 /// total and notes about the numbers.
 ///
 /// Money is rounded to 6 places, half to even. A note says so. `≥` marks a sum without the requests
-/// whose number is unknown.
+/// whose number is unknown, `≈` a total of which the rounded lines add up to another number. `empty`
+/// takes the place of a bill without requests.
 #[must_use]
-pub fn table(bill: &Bill, width: usize) -> String {
+pub fn table(bill: &Bill, width: usize, empty: &str) -> String {
     let mut out = format!("Bill for {}\n\n", bill.period.heading(&bill.zone));
     if bill.rows.is_empty() {
-        let _ = writeln!(out, "No request was admitted in this period.");
-        return out;
+        return out + empty + "\n";
     }
     let mut columns = name_columns(bill);
     let names = columns.len();
@@ -105,17 +107,19 @@ fn places(bill: &Bill) -> u32 {
 
 fn cost_column(bill: &Bill) -> TextColumn {
     let places = places(bill);
-    let cell = |sums: &Sums| {
+    let cell = |sums: &Sums, parts: &[Vec<Decimal>]| {
         let Some(cost) = sums.cost else { return "unknown".to_owned() };
-        format!("{}{}", at_least(sums.unknown_costs()), money(cost, places))
+        format!("{}{}", at_least(sums.unknown_costs()), sum_of(cost, places, parts))
     };
+    let lines = bill.rows.iter().filter_map(|row| row.sums.cost);
+    let lines = lines.chain(bill.credits.iter().map(|credit| -credit.amount)).collect();
     TextColumn {
         head: bill
             .currency
             .as_ref()
             .map_or("cost".to_owned(), |code| format!("cost ({})", printable(code))),
-        cells: bill.rows.iter().map(|row| cell(&row.sums)).collect(),
-        total: cell(&bill.total),
+        cells: bill.rows.iter().map(|row| cell(&row.sums, &[])).collect(),
+        total: cell(&bill.total, &[lines]),
         right: true,
     }
 }
@@ -151,13 +155,7 @@ fn write_notes(out: &mut String, bill: &Bill) {
         let _ = writeln!(out, "≥ marks a sum that lacks what is unknown.");
     }
     let costs = bill.rows.iter().map(|row| &row.sums).chain([total]).filter_map(|sums| sums.cost);
-    if costs.into_iter().any(|cost| rounded(cost) != cost) {
-        let _ = writeln!(
-            out,
-            "Costs are rounded to {PLACES} places each, so the column may differ from its total in \
-             the last place; csv and json are exact."
-        );
-    }
+    write_rounding(out, costs);
 }
 
 #[cfg(test)]

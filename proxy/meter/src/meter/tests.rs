@@ -17,6 +17,7 @@ mod dialects;
 mod empty;
 mod encoded;
 mod hiding;
+mod hosted_tools;
 mod invalid;
 mod left;
 mod lines;

@@ -1,8 +1,8 @@
-//! Reads what stands in lists, and what a provider asks for it.
+//! Reads what stands in lists.
 
 use super::members::{Modality, Side};
 use super::readings::{Reading, Tokens};
-use super::{COST_BYTES_MAX, Iteration, PASSES_MAX, Report, name};
+use super::{Iteration, PASSES_MAX, Report, name};
 use crate::json::{Malformed, Reader};
 
 impl Report {
@@ -86,21 +86,5 @@ impl Report {
             }
             Ok(())
         })
-    }
-
-    /// OpenRouter tells it as a number, Perplexity as an object with the total in it.
-    pub(super) fn read_cost(&mut self, value: &mut Reader<'_>) -> Result<(), Malformed> {
-        match value.peek() {
-            Some(b'0'..=b'9') => {
-                let amount = value.verbatim()?.decode();
-                self.cost = (amount.len() <= COST_BYTES_MAX).then(|| amount.into_owned());
-                Ok(())
-            }
-            Some(b'{') => value.member(b"total_cost", |value| match value.peek() {
-                Some(b'{') => value.skip(),
-                _ => self.read_cost(value),
-            }),
-            _ => value.skip(),
-        }
     }
 }

@@ -23,8 +23,24 @@ pub(super) enum Meaning {
     Condition(Condition),
     /// The tier that has served.
     ServiceTier,
+    /// Calls of a hosted tool, by the name of their unit.
+    Tool(&'static str),
+    /// Calls of all hosted tools together.
+    ToolCalls,
+    /// Sources that a search has read. Objects that tell them count reasoning beside the output.
+    Sources,
+    /// No calls of a hosted tool, in an object that holds those.
+    NoTool,
     /// What the provider asks for it.
     Cost,
+    /// The same, in ten thousand millionths of a dollar.
+    CostTicks,
+    /// The same, before it is final.
+    EstimatedCost,
+    /// What the provider behind this one asks for it.
+    UpstreamCost,
+    /// Whether the provider behind this one is paid with the client's own key.
+    OwnKey,
     /// Further passes of a model.
     Iterations,
     /// An object with members of its own.
@@ -35,8 +51,6 @@ pub(super) enum Meaning {
     Lifetimes,
     /// A list of answers that were generated and not chosen.
     Sequences,
-    /// Nothing that counts, in objects that count reasoning beside the output.
-    ReasoningIsBeside,
 }
 
 impl Meaning {
@@ -47,7 +61,7 @@ impl Meaning {
             self,
             Self::Tokens(Tokens::Citations)
                 | Self::Condition(Condition::SearchContextSize)
-                | Self::ReasoningIsBeside
+                | Self::Sources
         )
     }
 }
@@ -165,15 +179,25 @@ members! {
         b"billed_units" => Meaning::Object(Place::BilledUnits),
         b"tokens" => Meaning::Object(Place::ReadTokens),
         b"best_of_sequences" => Meaning::Sequences,
-        b"server_tool_use" => Meaning::Object(Place::ServerToolUse),
+        b"server_tool_use" | b"serverToolUse" => Meaning::Object(Place::ServerToolUse),
+        b"server_side_tool_usage" | b"server_side_tool_usage_details"
+            => Meaning::Object(Place::ServerSideTools),
+        b"tool_usage" | b"tool_usage_details" | b"tool_calls_details" | b"connectors" | b"plugins"
+            | b"x_tools" => Meaning::Object(Place::HostedTools),
+        b"num_server_side_tools_used" => Meaning::ToolCalls,
         b"num_search_queries" => Meaning::Unit("search_queries"),
-        b"num_sources_used" => Meaning::ReasoningIsBeside,
+        b"num_sources_used" => Meaning::Sources,
+        b"connector_tokens" => Meaning::Tokens(Tokens::ToolInput),
         b"seconds" | b"prompt_audio_seconds" => Meaning::Quantity("audio_seconds"),
         b"inference_geo" => Meaning::Condition(Condition::InferenceGeo),
         b"speed" => Meaning::Condition(Condition::Speed),
         b"search_context_size" => Meaning::Condition(Condition::SearchContextSize),
         b"service_tier" => Meaning::ServiceTier,
         b"cost" => Meaning::Cost,
+        b"cost_in_usd_ticks" => Meaning::CostTicks,
+        b"estimated_cost" => Meaning::EstimatedCost,
+        b"cost_details" => Meaning::Object(Place::CostDetails),
+        b"is_byok" => Meaning::OwnKey,
         b"iterations" => Meaning::Iterations,
     }
 
@@ -199,6 +223,7 @@ members! {
         b"image_tokens" => Meaning::Modality(Side::Input, Modality::Image),
         b"video_tokens" => Meaning::Modality(Side::Input, Modality::Video),
         b"multimodal_tokens" => Meaning::Modality(Side::Input, Modality::Multimodal),
+        b"web_search_requests" => Meaning::Unit("web_search_requests"),
     }
 
     /// Details of the output.
@@ -235,6 +260,7 @@ members! {
         b"image_tokens" => Meaning::Tokens(Tokens::ImageInput),
         b"images" => Meaning::Unit("images"),
         b"search_units" => Meaning::Unit("search_units"),
+        b"classifications" => Meaning::Tool("classification_calls"),
     }
 
     /// What Cohere's model read and wrote.
@@ -244,10 +270,40 @@ members! {
         b"image_tokens" => Meaning::Tokens(Tokens::ImageInput),
     }
 
-    /// Calls of Anthropic's tools.
+    /// Calls of Anthropic's and OpenRouter's tools. A tool that is not listed has a unit by its name.
     ServerToolUse {
         b"web_search_requests" => Meaning::Unit("web_search_requests"),
         b"web_fetch_requests" => Meaning::Unit("web_fetch_requests"),
+        b"tool_calls_requested" | b"tool_calls_executed" => Meaning::NoTool,
+    }
+
+    /// Calls of xAI's tools: all that there were. A tool that is not listed has a unit by its name.
+    ServerSideTools {
+        b"web_search_calls" | b"SERVER_SIDE_TOOL_WEB_SEARCH"
+            => Meaning::Tool("web_search_requests"),
+        b"x_search_calls" | b"SERVER_SIDE_TOOL_X_SEARCH" => Meaning::Tool("x_search_calls"),
+        b"code_interpreter_calls" | b"code_execution_calls" | b"code_execution"
+            | b"SERVER_SIDE_TOOL_CODE_EXECUTION" => Meaning::Tool("code_interpreter_calls"),
+        b"file_search_calls" | b"collections_search_calls"
+            | b"SERVER_SIDE_TOOL_COLLECTIONS_SEARCH" => Meaning::Tool("file_search_calls"),
+        b"document_search_calls" | b"attachment_search_calls"
+            | b"SERVER_SIDE_TOOL_ATTACHMENT_SEARCH" => Meaning::Tool("document_search_calls"),
+        b"image_generation_calls" => Meaning::Tool("image_generation_calls"),
+        b"mcp_calls" | b"SERVER_SIDE_TOOL_MCP" => Meaning::Tool("mcp_calls"),
+    }
+
+    /// Calls of the tools of Perplexity, Mistral, Alibaba and others: a number for each, or an object
+    /// with the number. A tool that is not listed has a unit by its name.
+    HostedTools {
+        b"web_search" | b"search_web" | b"search" => Meaning::Tool("web_search_requests"),
+        b"fetch_url" => Meaning::Tool("fetch_url_calls"),
+        b"code_interpreter" => Meaning::Tool("code_interpreter_calls"),
+        b"image_generation" => Meaning::Tool("image_generation_calls"),
+    }
+
+    /// Parts of what OpenRouter asks for.
+    CostDetails {
+        b"upstream_inference_cost" => Meaning::UpstreamCost,
     }
 
     /// `usageMetadata` of Gemini.

@@ -1,6 +1,5 @@
 //! Makes one report of several: of an earlier and a later one, and of the parts of a request.
 
-use rust_decimal::Decimal;
 use taximeter_pricing::{ByModality, Modalities};
 
 use super::readings::{Reading, Readings, Tokens};
@@ -29,8 +28,12 @@ impl Report {
                 later.filter(|later| *later > 0).or(earlier).or(later)
             }),
             units: earlier.units.into_iter().chain(self.units).collect(),
+            tools: self.tools.over(earlier.tools),
+            tells_all_tools: self.tells_all_tools || earlier.tells_all_tools,
+            tool_calls: self.tool_calls.max(earlier.tool_calls),
+            search_sources: self.search_sources.max(earlier.search_sources),
             conditions: earlier.conditions.into_iter().chain(self.conditions).collect(),
-            cost: self.cost.or(earlier.cost),
+            cost: self.cost.over(earlier.cost),
             iterations: if self.iterations.is_empty() {
                 earlier.iterations
             } else {
@@ -50,6 +53,11 @@ impl Report {
         let mut units = one.units;
         for (name, quantity) in other.units {
             *units.entry(name).or_default() += quantity;
+        }
+        let mut tools = one.tools;
+        for (unit, count) in other.tools {
+            let known = tools.get_mut(unit);
+            *known = known.saturating_add(count);
         }
         let mut iterations = one.iterations;
         iterations.extend(other.iterations);
@@ -82,8 +90,12 @@ impl Report {
                 ..every(one.modalities, other.modalities, both)
             },
             units,
+            tools,
+            tells_all_tools: one.tells_all_tools && other.tells_all_tools,
+            tool_calls: one.tool_calls.saturating_add(other.tool_calls),
+            search_sources: one.search_sources.saturating_add(other.search_sources),
             conditions: one.conditions.into_iter().chain(other.conditions).collect(),
-            cost: one.cost.zip(other.cost).and_then(|(one, other)| costs(&one, &other)),
+            cost: one.cost.plus(&other.cost),
             iterations,
             invalid: one.invalid.saturating_add(other.invalid),
         }
@@ -137,11 +149,6 @@ fn parts(one: ByModality, other: ByModality, join: Join) -> ByModality {
     }
 }
 
-fn costs(one: &str, other: &str) -> Option<String> {
-    let amount =
-        |text: &str| Decimal::from_str_exact(text).or_else(|_| Decimal::from_scientific(text)).ok();
-    amount(one)?.checked_add(amount(other)?).map(|sum| sum.to_string())
-}
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -235,7 +242,7 @@ mod tests {
             ))
         };
         let sum = report("0.1").plus(report("2e-1"));
-        assert_eq!(sum.cost.as_deref(), Some("0.3"));
+        assert_eq!(sum.cost().as_deref(), Some("0.3"));
         assert_eq!(sum.readings.get(Tokens::Total), Reading::Number(18));
         let usage = settled(&sum);
         assert_eq!(numbers(&usage), [Some(8), None, Some(6), Some(8), None]);

@@ -18,7 +18,7 @@ impl Report {
             output_tokens: self.settle_output(placed, flags),
             reasoning_output_tokens: self.reasoning().number(),
             modalities: modalities.are_mixed().then(|| Box::new(modalities)),
-            units: self.units.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            units: self.settle_units(),
             conditions: self.conditions.clone(),
             passes: self.settle_passes(flags),
         };

@@ -2,9 +2,11 @@
 
 use super::arguments::read_arguments;
 use super::choices;
+use crate::calls::CallId;
 use crate::facts::{Content, Facts, Format};
 use crate::generated::ChannelKind;
 use crate::json::{Malformed, Reader, Text};
+use crate::tool_names::unit;
 use taximeter_framing::Event;
 
 /// How deep content may be nested in content (Mistral: a thinking part holds text parts).
@@ -72,6 +74,8 @@ pub(super) fn generated<'a>(
                 })?;
             }
             b"audio" => audio(value, content)?,
+            b"executed_tools" => executed_tools(value, content)?,
+            b"annotations" => annotations(value, content)?,
             b"images" => value.array(|image| {
                 content.push_picture(image.verbatim()?);
                 Ok(())
@@ -212,6 +216,42 @@ fn function<'a>(
     }
     content.push_formed(arguments);
     Ok(())
+}
+
+/// Reads the list of tools that Groq ran.
+fn executed_tools<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    let mut place = 0;
+    value.array(|tool| {
+        let (mut kind, mut index) = (None, None);
+        tool.object(|key, value| {
+            match key {
+                b"type" => kind = value.text()?,
+                b"index" => index = value.index()?,
+                _ => value.skip()?,
+            }
+            Ok(())
+        })?;
+        let kind = kind.as_ref().map(Text::decode).unwrap_or_default();
+        let id = CallId::of(index.unwrap_or(place));
+        // The client runs its own functions.
+        if kind != "function" {
+            content.calls.get_or_insert_default().add_call(unit(&kind), id);
+        }
+        place += 1;
+        Ok(())
+    })
+}
+
+/// Reads what an answer cites. An answer that cites the web has searched it.
+fn annotations<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+    value.array(|annotation| {
+        annotation.member(b"type", |kind| {
+            if kind.text()?.is_some_and(|kind| kind.is("url_citation")) {
+                content.calls.get_or_insert_default().note("web_search_requests");
+            }
+            Ok(())
+        })
+    })
 }
 
 fn audio<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {

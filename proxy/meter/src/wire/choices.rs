@@ -61,6 +61,9 @@ pub(super) fn read<'a>(data: &'a [u8], generated: Generated) -> Result<Facts<'a>
         }
         Ok(())
     })?;
+    if let Some(calls) = facts.content.calls.take() {
+        facts.add_calls(*calls);
+    }
     facts.is_only_usage = last_choice.is_none() && has_usage_object && facts.error.is_none();
     facts.running_choice = last_choice.filter(|_| has_usage_object);
     if facts.usage.as_ref().is_none_or(|usage| usage.is_zero() && usage.is_valid()) {

@@ -1,8 +1,10 @@
 //! Reads answers of Bedrock's `/model/…/converse` and `/model/…/converse-stream`.
 
 use super::arguments::read_arguments;
+use crate::calls::{CallId, Calls};
 use crate::facts::{Content, Facts, Format};
-use crate::json::{Malformed, Reader};
+use crate::json::{Malformed, Reader, Text};
+use crate::tool_names::unit;
 use crate::usage::Report;
 use taximeter_framing::Event;
 
@@ -14,7 +16,7 @@ impl Format for Converse {
         let mut facts = Facts::default();
         let mut index = 0;
         Reader::new(event.data).document(|key, value| match key {
-            b"start" | b"delta" => block(value, &mut facts.content),
+            b"start" | b"delta" => block(value, &mut facts),
             b"contentBlockIndex" => value.index().map(|told| index = told.unwrap_or(0)),
             // Padding.
             b"p" => value.text().map(|padding| facts.fillers = [padding, None]),
@@ -40,7 +42,7 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
                 let mut place = 0;
                 content.array(|value| {
                     let from = facts.content.len();
-                    block(value, &mut facts.content)?;
+                    block(value, facts)?;
                     facts.content.of_slot(from, place);
                     place += 1;
                     Ok(())
@@ -59,21 +61,22 @@ fn member<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Resu
 }
 
 /// Reads a block of content, or what is new of one.
-fn block<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
+fn block<'a>(value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Malformed> {
     value.object(|key, value| match key {
-        b"text" => value.text().map(|text| content.push(text)),
-        b"reasoningContent" => reasoning(value, content),
-        b"toolUse" => call(value, content),
-        b"image" | b"video" => value.verbatim().map(|picture| content.push_picture(picture)),
-        b"audio" => value.skip().map(|()| content.begin()),
+        b"text" => value.text().map(|text| facts.content.push(text)),
+        b"reasoningContent" => reasoning(value, &mut facts.content),
+        b"toolUse" => call(value, facts),
+        b"image" | b"video" => value.verbatim().map(|picture| facts.content.push_picture(picture)),
+        b"audio" => value.skip().map(|()| facts.content.begin()),
         _ => value.skip(),
     })
 }
 
-fn call<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
-    let (mut id, mut name, mut input) = (None, None, None);
+fn call<'a>(value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Malformed> {
+    let (mut kind, mut id, mut name, mut input) = (None, None, None, None);
     value.object(|key, value| {
         match key {
+            b"type" => kind = value.text()?,
             b"toolUseId" => id = value.text()?,
             b"name" => name = value.text()?,
             // Whole it is JSON; in pieces, text.
@@ -83,9 +86,15 @@ fn call<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Mal
         Ok(())
     })?;
     if let Some(name) = name.filter(|name| !name.is_empty()) {
-        content.push_name(name, id);
+        facts.content.push_name(name, id);
+        // Amazon runs the tools of its own models.
+        if kind.is_some_and(|kind: Text<'_>| kind.is("server_tool_use")) {
+            let mut calls = Calls::default();
+            calls.add_call(unit(&name.decode()), CallId::of_item(id, facts.content.len() as u64));
+            facts.add_calls(calls);
+        }
     }
-    content.push_formed(input);
+    facts.content.push_formed(input);
     Ok(())
 }
 

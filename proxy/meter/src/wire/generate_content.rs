@@ -1,11 +1,16 @@
 //! Reads answers of Gemini's `/v1beta/models/…:generateContent` and `:streamGenerateContent`.
 
+use std::borrow::Cow;
+
 use super::arguments::read_arguments;
 use super::error;
-use crate::calls::Calls;
+use crate::calls::{CallId, Calls};
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
 use crate::usage::Report;
+
+/// Queries of one list that are compared with each other.
+const QUERIES_MAX: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct GenerateContent;
@@ -53,14 +58,8 @@ fn candidate<'a>(value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Ma
         }
         b"groundingMetadata" => {
             let mut calls = Calls::default();
-            value.member(b"webSearchQueries", |queries| {
-                queries.array(|query| {
-                    calls.query_web();
-                    query.skip()
-                })
-            })?;
-            // It is said again with what follows.
-            facts.all_calls.get_or_insert_default().cover(calls);
+            grounding(value, index, &mut calls)?;
+            facts.add_calls(calls);
             Ok(())
         }
         _ => value.skip(),
@@ -69,6 +68,55 @@ fn candidate<'a>(value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Ma
     let finish_reason = finish_reason.filter(|reason| !reason.is_empty());
     facts.finish_reasons.extend(finish_reason.map(|reason| (index, reason)));
     Ok(())
+}
+
+/// Reads what an answer is grounded in. It is said again with what follows.
+fn grounding(value: &mut Reader<'_>, choice: u64, calls: &mut Calls) -> Result<(), Malformed> {
+    value.object(|key, value| match key {
+        // All queries of an answer are one search: some models are charged by this, some by that.
+        b"webSearchQueries" | b"imageSearchQueries" => {
+            queries(value, "search_queries", choice, calls)?;
+            if calls.has("search_queries") {
+                calls.note("web_search_requests");
+            }
+            Ok(())
+        }
+        b"retrievalQueries" => queries(value, "retrieval_queries", choice, calls),
+        b"googleMapsWidgetContextToken" => {
+            if value.text()?.is_some_and(|token| !token.is_empty()) {
+                calls.note("maps_grounding_requests");
+            }
+            Ok(())
+        }
+        b"groundingChunks" => value.array(|chunk| {
+            chunk.object(|key, value| {
+                if key == b"maps" && value.peek() == Some(b'{') {
+                    calls.note("maps_grounding_requests");
+                }
+                value.skip()
+            })
+        }),
+        _ => value.skip(),
+    })
+}
+
+/// Reads a list of queries. A query that stands there twice was made twice.
+fn queries(
+    value: &mut Reader<'_>,
+    unit: &'static str,
+    choice: u64,
+    calls: &mut Calls,
+) -> Result<(), Malformed> {
+    let mut earlier = Vec::new();
+    value.array(|query| {
+        let query = query.verbatim()?;
+        let nth = earlier.iter().filter(|earlier| **earlier == query).count();
+        if earlier.len() < QUERIES_MAX {
+            earlier.push(query);
+        }
+        calls.add_call(Cow::Borrowed(unit), CallId::of((choice, query.decode(), nth)));
+        Ok(())
+    })
 }
 
 fn part<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {

@@ -2,8 +2,10 @@
 
 use super::arguments::read_arguments;
 use super::error;
+use crate::calls::{CallId, Calls};
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader, Text};
+use crate::tool_names::unit;
 use crate::usage::Report;
 use taximeter_framing::Event;
 
@@ -14,6 +16,7 @@ impl Format for Messages {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
         let mut index = 0;
+        let mut called = None;
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"type" => {
@@ -30,7 +33,7 @@ impl Format for Messages {
                     facts.usage = facts.usage.take().map(Report::without_output);
                 }
                 b"index" => index = value.index()?.unwrap_or(0),
-                b"content_block" => block(value, &mut facts.content)?,
+                b"content_block" => called = block(value, &mut facts.content)?,
                 b"delta" => value.object(|key, value| match key {
                     b"stop_reason" => message(key, value, &mut facts),
                     _ => generated(key, value, &mut facts.content),
@@ -42,6 +45,7 @@ impl Format for Messages {
             Ok(())
         })?;
         facts.content.of_slot(0, index);
+        add_call(called, index, &mut facts);
         if let Some(report) = &mut facts.usage {
             report.is_partial = true;
         }
@@ -74,8 +78,9 @@ fn message<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Res
             let mut place = 0;
             value.array(|value| {
                 let from = facts.content.len();
-                block(value, &mut facts.content)?;
+                let called = block(value, &mut facts.content)?;
                 facts.content.of_slot(from, place);
+                add_call(called, place, facts);
                 place += 1;
                 Ok(())
             })?;
@@ -85,11 +90,19 @@ fn message<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Res
     Ok(())
 }
 
-/// Reads a content block that is whole, or that begins.
-fn block<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Malformed> {
-    let (mut id, mut name, mut input) = (None, None, None);
+/// A call of a hosted tool: the name of the tool, and the id of the call.
+type Called<'a> = (Text<'a>, Option<Text<'a>>);
+
+/// Reads a content block that is whole, or that begins. Returns the call that it is, if a hosted tool
+/// runs it.
+fn block<'a>(
+    value: &mut Reader<'a>,
+    content: &mut Content<'a>,
+) -> Result<Option<Called<'a>>, Malformed> {
+    let (mut kind, mut id, mut name, mut input) = (None, None, None, None);
     value.object(|key, value| {
         match key {
+            b"type" => kind = value.text()?,
             b"id" => id = value.text()?,
             b"name" => name = value.text()?,
             b"input" => input = read_arguments(value)?,
@@ -97,11 +110,24 @@ fn block<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<(), Ma
         }
         Ok(())
     })?;
-    if let Some(name) = name.filter(|name| !name.is_empty()) {
+    let name = name.filter(|name| !name.is_empty());
+    if let Some(name) = name {
         content.push_name(name, id);
     }
     content.push_formed(input);
-    Ok(())
+    let is_hosted = kind.is_some_and(|kind: Text<'_>| kind.is("server_tool_use"));
+    Ok(name.filter(|_| is_hosted).map(|name| (name, id)))
+}
+
+fn add_call(called: Option<Called<'_>>, place: u64, facts: &mut Facts<'_>) {
+    let Some((name, id)) = called else { return };
+    // What another model advises is a pass of that model.
+    if name.is("advisor") {
+        return;
+    }
+    let mut calls = Calls::default();
+    calls.add_call(unit(&name.decode()), CallId::of_item(id, place));
+    facts.add_calls(calls);
 }
 
 /// Reads a member of a content block, or of its delta.

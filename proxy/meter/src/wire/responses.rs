@@ -1,5 +1,7 @@
 //! Reads answers of `/v1/responses`.
 
+mod hosted;
+
 use super::arguments::read_arguments;
 use super::error;
 use crate::calls::Calls;
@@ -7,6 +9,7 @@ use crate::facts::{Content, Facts, Format};
 use crate::generated::ChannelKind;
 use crate::json::{Malformed, Reader, Text};
 use crate::usage::Report;
+use hosted::{Item, painter, tool_usage};
 use taximeter_framing::Event;
 
 #[derive(Debug)]
@@ -17,20 +20,20 @@ impl Format for Responses {
         let mut facts = Facts::default();
         let mut said = EventTexts::default();
         let (mut obfuscation, mut sequence) = (None, None);
-        let (mut calls, mut all_calls) = (None, None);
+        let mut calls = Calls::default();
+        let (mut item, mut tools) = (None, None);
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"response" => value.object(|key, value| match key {
-                    b"output" => {
-                        let all_calls = all_calls.get_or_insert_default();
-                        output(value, &mut said.whole, all_calls)
+                    b"output" => output(value, &mut said.whole, &mut calls),
+                    b"tool_usage" => tool_usage(value, &mut calls),
+                    b"tools" => {
+                        tools = Some(value.clone());
+                        value.skip()
                     }
                     _ => response(key, value, &mut facts),
                 })?,
-                b"item" => {
-                    let calls = calls.get_or_insert_default();
-                    output_item(value, &mut said.item, calls)?;
-                }
+                b"item" => item = Some(output_item(value, &mut said.item)?),
                 b"error" => facts.error = error::read(value)?,
                 b"obfuscation" => obfuscation = value.text()?,
                 b"sequence_number" => sequence = Some(value.verbatim()?),
@@ -39,15 +42,21 @@ impl Format for Responses {
             Ok(())
         })?;
         facts.fillers = [obfuscation, sequence];
-        facts.all_calls = all_calls.map(Box::new);
+        painter(tools, &mut calls)?;
+        facts.add_calls(calls);
         match said.kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
             "response.completed" | "response.incomplete" => facts.is_end = true,
             "response.failed" => {
                 facts.is_end = true;
                 facts.error.get_or_insert_default();
             }
-            // Where it began nobody knows yet what it will be.
-            "response.output_item.done" => facts.calls = calls.map(Box::new),
+            "response.output_item.added" => {
+                let item = item.map(|item| item.calls(said.item_index).begun());
+                facts.add_calls(item.unwrap_or_default());
+            }
+            "response.output_item.done" => {
+                facts.add_calls(item.map(|item| item.calls(said.item_index)).unwrap_or_default());
+            }
             "error" | "response.error" => {
                 facts.error.get_or_insert_default();
             }
@@ -61,12 +70,19 @@ impl Format for Responses {
         let mut facts = Facts::default();
         let mut is_running = false;
         let mut calls = Calls::default();
+        let mut tools = None;
         Reader::new(body).document(|key, value| match key {
             b"status" => status(value, &mut facts, &mut is_running),
             b"output" => output(value, &mut facts.content, &mut calls),
+            b"tool_usage" => tool_usage(value, &mut calls),
+            b"tools" => {
+                tools = Some(value.clone());
+                value.skip()
+            }
             _ => response(key, value, &mut facts),
         })?;
-        facts.all_calls = Some(Box::new(calls));
+        painter(tools, &mut calls)?;
+        facts.add_calls(calls);
         facts.is_pending = is_running;
         Ok(facts)
     }
@@ -198,7 +214,8 @@ fn output<'a>(
     let mut place = 0_u64;
     value.array(|value| {
         let mut item = Content::default();
-        output_item(value, &mut item, calls)?;
+        let told = output_item(value, &mut item)?;
+        told.add_to(place, calls);
         item.move_slots(place.wrapping_mul(ITEM_PARTS));
         content.extend(item);
         place += 1;
@@ -206,28 +223,16 @@ fn output<'a>(
     })
 }
 
-/// Reads an item of the output, and adds the call that it is, if it is one that is charged for.
+/// Reads an item of the output.
 fn output_item<'a>(
     item: &mut Reader<'a>,
     content: &mut Content<'a>,
-    calls: &mut Calls,
-) -> Result<(), Malformed> {
-    let (mut kind, mut does_else, mut container) = (None, false, None);
-    let (mut name, mut id, mut call_id, mut arguments) = (None, None, None, None);
+) -> Result<Item<'a>, Malformed> {
+    let mut told = Item::default();
+    let (mut call_id, mut arguments) = (None, None);
     item.object(|key, value| {
         match key {
-            b"type" => kind = value.text()?,
-            b"id" => id = value.text()?,
             b"call_id" => call_id = value.text()?,
-            b"name" => name = value.text()?,
-            b"container_id" => container = value.text()?,
-            b"action" => value.object(|key, value| {
-                match key {
-                    b"type" => does_else = value.text()?.is_some_and(|kind| !kind.is("search")),
-                    _ => value.skip()?,
-                }
-                Ok(())
-            })?,
             b"arguments" | b"input" | b"code" => arguments = read_arguments(value)?,
             b"content" => output_parts(value, content, output_part)?,
             b"summary" => output_parts(value, content, |part, content| {
@@ -237,24 +242,16 @@ fn output_item<'a>(
                 })
             })?,
             b"result" => picture(value, content)?,
-            _ => value.skip()?,
+            _ => told.read_member(key, value)?,
         }
         Ok(())
     })?;
-    let kind = kind.as_ref().map(Text::decode).unwrap_or_default();
     // A call that the provider runs has no name but its kind.
-    if kind.ends_with("_call") || kind == "mcp_approval_request" {
-        content.push_name(name.unwrap_or_default(), call_id.or(id));
+    if told.is_call() {
+        content.push_name(told.name.unwrap_or_default(), call_id.or(told.id));
     }
     content.push_formed(arguments);
-    match &*kind {
-        // Opening a page that was found is no search.
-        "web_search_call" if !does_else => calls.search_web(),
-        "file_search_call" => calls.search_files(),
-        "code_interpreter_call" => container.iter().for_each(|container| calls.run_code(container)),
-        _ => {}
-    }
-    Ok(())
+    Ok(told)
 }
 
 /// Reads the parts of an item, each to a place of its own.

@@ -308,14 +308,15 @@ impl Exchange {
     }
 
     /// The next frame of the body.
+    #[inline]
     pub fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.ahead.pop_front() {
-            Some(frame) => Poll::Ready(frame),
-            None => self.poll_body(cx),
+        if self.ahead.is_empty() {
+            return self.poll_body(cx);
         }
+        Poll::Ready(self.ahead.pop_front().flatten())
     }
 
     /// The next frame of hyper's body. It drives the connection in this task.
@@ -333,6 +334,7 @@ impl Exchange {
     }
 
     /// Whether the body's framing says that nothing more will come.
+    #[inline]
     pub fn is_end(&self) -> bool {
         match self.ahead.front() {
             Some(frame) => frame.is_none(),

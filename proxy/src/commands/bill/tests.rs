@@ -78,6 +78,44 @@ fn a_month_or_a_span_picks_the_requests() {
 }
 
 #[test]
+fn a_period_that_has_not_begun_is_a_mistake() {
+    let dir = tempfile::tempdir().unwrap();
+    for line in [
+        &["--month", "2026-12"][..],
+        &["--day", "2026-11-21"],
+        &["--from", "2026-11-20T16:00:01Z"],
+        &["--from", "2026-12-01", "--to", "2026-12-02"],
+        &["--month", "2027-01", "--format", "csv"],
+        &["--month", "2027-01", "--format", "focus"],
+    ] {
+        let args = args(&dir, line);
+        let failure = bill_of(&args, &mut [feed(&[])], &mut Vec::new()).unwrap_err();
+        assert_eq!(failure.exit_code(), 2, "{line:?}");
+        assert!(failure.to_string().contains("and it is 2026-11-20T16:00:00Z"), "{failure}");
+    }
+    assert!(bill(&dir, &["--day", "2026-11-20"], 0..1).contains("No request was admitted"));
+    assert!(
+        bill(&dir, &["--from", "2026-11-20", "--to", "2026-12-20"], 0..1).contains("No request")
+    );
+}
+
+#[test]
+fn a_bill_of_a_tenant_without_requests_names_those_who_have_some() {
+    let dir = tempfile::tempdir().unwrap();
+    let nobody =
+        "No request of tenant nobody was admitted in this period. Tenants with requests: acme.\n";
+    for by in [&[][..], &["--by", "tenant,model"], &["--by", "day"]] {
+        let line: Vec<_> = ["--tenant", "nobody"].iter().chain(by).copied().collect();
+        let text = bill(&dir, &line, 0..100);
+        assert!(text.contains(nobody), "{text}");
+    }
+    let text = bill(&dir, &["--month", "2026-10", "--tenant", "acme"], 0..100);
+    assert!(text.contains("No request of tenant acme was admitted in this period.\n"), "{text}");
+    let text = bill(&dir, &["--month", "2026-10"], 0..100);
+    assert!(text.contains("No request was admitted in this period.\n"), "{text}");
+}
+
+#[test]
 fn a_month_a_day_and_a_date_are_those_of_the_zone() {
     let dir = tempfile::tempdir().unwrap();
     let requests = |line: &[&str]| json_bill(&dir, line)["total"]["requests"].clone();

@@ -123,7 +123,7 @@ fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
     };
     assert!(has(&["~", "openai", "gpt-5-nano", "output", "0.4", "0.5", "+25", "%"]), "{out}");
     assert!(has(&["-", "openai", "gpt-5.4"]), "{out}");
-    assert!(out.ends_with("removed, 1 changed against builtin@2026-11-20\n"), "{out}");
+    assert!(out.ends_with("removed, 1 changed against builtin@2026-11-25\n"), "{out}");
 
     let (_, out, _) = on_file(FOREIGN, diff(diff::DiffFormat::Json)).unwrap();
     let found: serde_json::Value = serde_json::from_str(&out).unwrap();

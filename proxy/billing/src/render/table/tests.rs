@@ -1,7 +1,7 @@
 use crate::Zone;
 use rust_decimal::Decimal;
 
-use super::super::columns::NAME_CHARS_MAX;
+use super::super::columns::{NAME_CHARS_MAX, PLACES};
 use super::*;
 use crate::bill::BillLine;
 use crate::period::Period;
@@ -65,10 +65,9 @@ total               1,327  ≥1,236,715  ≥618,357  ≥123,671  ≥12.345747
 Tokens: 1,307 requests reported by the engine, 16 requests counted by Taximeter, 4 requests unknown.
 The cost of 23 requests is unknown: no price, or no usage.
 ≥ marks a sum that lacks what is unknown.
-Costs are rounded to 6 places each, so the column may differ from its total in the last place; \
-csv and json are exact.
+Each amount is rounded to 6 places; csv and json are exact.
 ";
-    assert_eq!(table(&bill(rows, total), 100), expected);
+    assert_eq!(table(&bill(rows, total), 100, ""), expected);
 }
 
 #[test]
@@ -88,7 +87,7 @@ fn what_is_free_stands_below_the_lines_and_above_the_total() {
         free(Covered::Meter("input".to_owned()), Some(1_500), "1"),
         free(Covered::Money, None, "0.25"),
     ];
-    let text = table(&bill, 100);
+    let text = table(&bill, 100, "");
     let expected = "\
 tenant                                     model  requests  input  output  cost (USD)
 ─────────────────────────────────────────────────────────────────────────────────────
@@ -103,14 +102,14 @@ total                                                   10  2,000     200       
 
 #[test]
 fn a_bill_without_requests_says_so() {
-    let text = table(&bill(Vec::new(), Sums::default()), 100);
-    assert_eq!(text, "Bill for 2026-11 (UTC)\n\nNo request was admitted in this period.\n");
+    let text = table(&bill(Vec::new(), Sums::default()), 100, "Nothing came.");
+    assert_eq!(text, "Bill for 2026-11 (UTC)\n\nNothing came.\n");
 }
 
 #[test]
 fn exact_costs_are_shown_with_no_more_places_than_they_need() {
     let rows = vec![line([Some("acme"), Some("m")], sums(1, 10, Some("1234.5")))];
-    let text = table(&bill(rows, sums(1, 10, Some("1234.5"))), 100);
+    let text = table(&bill(rows, sums(1, 10, Some("1234.5"))), 100, "");
     assert!(text.contains("1,234.50\n"), "{text}");
     assert!(!text.contains("rounded"), "{text}");
 }
@@ -124,6 +123,48 @@ fn money_is_rounded_half_to_even_and_never_down_to_nothing() {
     assert_eq!(shown("0.0000025"), "0.000002");
     assert_eq!(shown("0"), "0.000000");
     assert_eq!(shown("-1234567.5"), "-1,234,567.500000");
+}
+
+/// A bill with these costs, and a total of their exact sum.
+fn costs(costs: &[&str]) -> String {
+    let exact = |text: &str| Decimal::from_str_exact(text).unwrap();
+    let total: Decimal = costs.iter().map(|cost| exact(cost)).sum();
+    let rows = costs.iter().map(|cost| line([Some("acme"), Some("m")], sums(1, 10, Some(cost))));
+    table(&bill(rows.collect(), sums(1, 10, Some(&total.to_string()))), 100, "")
+}
+
+#[test]
+fn a_total_that_the_shown_costs_do_not_add_up_to_is_marked_and_explained() {
+    // 0.000001 + 0.000001 is not 0.000001, and the exact sum is 0.0000012.
+    let text = costs(&["0.0000006", "0.0000006"]);
+    assert!(text.contains("≈0.000001\n"), "{text}");
+    assert!(text.contains("csv and json are exact. ≈ marks an exact sum that"), "{text}");
+    let text = costs(&["0.00174375", "0.00849150"]);
+    assert!(text.contains("≈0.010235\n"), "{text}");
+    let text = costs(&["0.0000016", "0.0000012"]);
+    assert!(text.contains("  0.000003\n") && !text.contains('≈'), "{text}");
+    assert!(text.ends_with("csv and json are exact.\n"), "{text}");
+}
+
+proptest::proptest! {
+    #[test]
+    fn an_unmarked_total_is_the_sum_of_the_shown_costs(
+        parts in proptest::collection::vec(0_i64..40_000_000, 1..6),
+    ) {
+        let parts: Vec<_> = parts.iter().map(|part| Decimal::new(*part, 8).to_string()).collect();
+        let text = costs(&parts.iter().map(String::as_str).collect::<Vec<_>>());
+        let shown = |line: &str| {
+            let cost = line.rsplit(' ').next().unwrap();
+            let digits = cost.trim_start_matches(['≈', '<']);
+            Decimal::from_str_exact(digits).unwrap()
+        };
+        let rows: Decimal = text.lines().filter(|line| line.starts_with("acme")).map(|line| {
+            if line.contains('<') { Decimal::ZERO } else { shown(line) }
+        }).sum();
+        let total = text.lines().find(|line| line.starts_with("total")).unwrap();
+        let total_shown = if total.contains('<') { Decimal::ZERO } else { shown(total) };
+        proptest::prop_assert_eq!(rows == total_shown, !total.contains('≈'), "{}", text);
+    }
 }
 
 #[test]
@@ -148,11 +189,11 @@ fn names_are_shortened_until_the_line_fits() {
     let rows = vec![line([Some("acme"), Some(long)], sums(1, 10, Some("1")))];
     let bill = bill(rows, sums(1, 10, Some("1")));
     let widest = |width| {
-        let text = table(&bill, width);
+        let text = table(&bill, width, "");
         text.lines().filter(|line| line.contains("acme")).map(|line| line.chars().count()).max()
     };
-    assert!(table(&bill, 140).contains(long));
+    assert!(table(&bill, 140, "").contains(long));
     assert_eq!(widest(80), Some(80));
-    assert!(table(&bill, 80).contains("accounts/firew"));
-    assert!(table(&bill, 10).contains("accounts/fi…"));
+    assert!(table(&bill, 80, "").contains("accounts/firew"));
+    assert!(table(&bill, 10, "").contains("accounts/fi…"));
 }

@@ -260,6 +260,8 @@ pub(super) fn owes_nothing(measurement: &Measurement) -> bool {
         && measurement.output_text_bytes == 0
         && measurement.timing.output_chunks == 0
         && !measurement.has_unread_output
+        && measurement.calls.is_empty()
+        && measurement.passes.is_empty()
         && counts.flatten().all(|tokens| tokens == 0)
 }
 

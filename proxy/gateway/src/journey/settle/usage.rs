@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use taximeter_ledger::{Counted, RecordUsage};
 use taximeter_meter::{Ending, Kinds, Measurement, Output, Reported, Wire};
-use taximeter_pricing::{Flag, Member, Modalities, Source, Usage};
+use taximeter_pricing::{Flag, Member, MeterName, Modalities, Source, Usage};
 
 use super::count::{Count, Tally};
 
@@ -53,8 +53,10 @@ impl TokenParts {
                 .any(|member| flagged.contains_key(member));
             are_invalid || usage.input_tokens.or(usage.output_tokens).is_some()
         });
+        let stands_alone =
+            |unit: &String| MeterName::of_unit(unit).is_some_and(MeterName::may_stand_alone);
         let has_units = !measurement.counted_units.is_empty()
-            || usage.is_some_and(|usage| !usage.units.is_empty());
+            || usage.is_some_and(|usage| usage.units.keys().any(stands_alone));
         if has_units && !reports_tokens { Self::default() } else { self }
     }
 
@@ -102,9 +104,11 @@ pub(super) fn usage(
     let parts = parts.in_tokens(measurement);
     let reported = measurement.reported.clone().unwrap_or_default();
     let mut usage = reported.usage.clone();
-    for (name, quantity) in measurement.counted_units.iter().chain(&measurement.calls) {
+    for (name, quantity) in &measurement.counted_units {
         usage.units.entry(name.clone()).or_insert(*quantity);
     }
+    usage.units.extend(measurement.calls.clone());
+    usage.passes.extend(measurement.passes.iter().cloned());
     let mut provenance = Provenance::new(&reported);
     let mut kept = Counted::default();
     let seen = |tokens: u64| tokens.saturating_sub(hidden(&reported, measurement.output_kinds));

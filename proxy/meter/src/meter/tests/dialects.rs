@@ -39,6 +39,9 @@ fn summary(ride: &Ride, recognised: Dialect) -> String {
     if !found.calls.is_empty() {
         line("calls", &found.calls);
     }
+    if !found.passes.is_empty() {
+        line("passes of tools", &found.passes);
+    }
     if recognised != Dialect::Auto {
         line("recognised", &recognised);
     }

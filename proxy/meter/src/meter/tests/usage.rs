@@ -275,7 +275,7 @@ fn a_providers_own_cost_is_kept_as_it_stands() {
     assert_eq!(cost("0.000850").as_deref(), Some("0.000850"));
     assert_eq!(cost("1.8e-05").as_deref(), Some("1.8e-05"));
     assert_eq!(cost(r#"{"request_cost":0.006,"total_cost":0.0092}"#).as_deref(), Some("0.0092"));
-    for none in ["null", "-1", "\"1\"", "[]", r#"{"total_cost":{"total_cost":1}}"#] {
+    for none in ["null", "-1", "\"free\"", "[]", r#"{"total_cost":{"total_cost":1}}"#] {
         assert_eq!(cost(none), None, "{none}");
     }
     assert_eq!(cost(&"9".repeat(10_000)), None);

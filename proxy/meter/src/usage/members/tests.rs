@@ -5,7 +5,7 @@ use crate::json::Reader;
 use crate::usage::{Reading, Report};
 
 /// Members that are not read, each with the reason.
-const IGNORED: [(&str, &str); 12] = [
+const IGNORED: [(&str, &str); 10] = [
     ("accepted_prediction_tokens", "part of the output"),
     ("rejected_prediction_tokens", "part of the output"),
     ("tool_output_tokens", "part of the output"),
@@ -16,8 +16,6 @@ const IGNORED: [(&str, &str); 12] = [
     ("draft_n", "drafts are no output until they are accepted"),
     ("draft_n_accepted", "part of the output"),
     ("spec_tokens_details", "drafts are no output until they are accepted"),
-    ("is_byok", "no number"),
-    ("cost_details", "the parts of `cost`"),
 ];
 
 /// The paths to usage members that price registries know, as `genai-prices` writes them.
@@ -116,7 +114,26 @@ fn in_words(meaning: Meaning) -> String {
         Meaning::Unit(name) | Meaning::Quantity(name) => format!("`units.{name}`"),
         Meaning::Condition(condition) => format!("`conditions.{}`", condition.as_str()),
         Meaning::ServiceTier => "`service_tier`".to_owned(),
-        Meaning::Cost => "`reported_cost`".to_owned(),
+        Meaning::Tool(unit) => format!("`units.{unit}`, if there were any"),
+        Meaning::ToolCalls => {
+            "`units.server_side_tool_calls`, if nothing tells of which tools".to_owned()
+        }
+        Meaning::Sources => {
+            "`units.search_sources`, if no tool is counted. Reasoning is counted beside the output"
+                .to_owned()
+        }
+        Meaning::NoTool => "Not read: the same calls again".to_owned(),
+        Meaning::Cost => {
+            "`reported_cost`: a number, a number as text, or an object with `total_cost`".to_owned()
+        }
+        Meaning::CostTicks => "`reported_cost`, in 0.0000000001 dollars".to_owned(),
+        Meaning::EstimatedCost => "`reported_cost`, if nothing else tells it".to_owned(),
+        Meaning::UpstreamCost => {
+            "Part of `reported_cost`, if the client has a key of its own there".to_owned()
+        }
+        Meaning::OwnKey => {
+            "Whether the client has a key of its own at the provider behind this one".to_owned()
+        }
         Meaning::Iterations => "`passes`".to_owned(),
         Meaning::Object(place) => {
             let heading = format!("{place:?}");
@@ -125,7 +142,6 @@ fn in_words(meaning: Meaning) -> String {
         Meaning::Modalities(side) => {
             format!("A list of modalities, parts of the {}", side_in_words(side))
         }
-        Meaning::ReasoningIsBeside => "Reasoning is counted beside the output".to_owned(),
         Meaning::Lifetimes => "A list of cache writes, by their time to live".to_owned(),
         Meaning::Sequences => {
             "A list of answers that were not chosen, with their output".to_owned()

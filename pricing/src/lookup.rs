@@ -1,0 +1,205 @@
+//! Which row prices a name: the name itself, and then its shorter forms.
+//!
+//! A shorter form finds only a row of the platform that answers. A row for any provider is found by
+//! its own name, by an alias, and by the name of a dated snapshot.
+
+mod nearest;
+
+use std::borrow::Cow;
+
+use jiff::civil::Date;
+
+use crate::book::{PriceBook, Query, day};
+use crate::name::{Form, Kind, Name, Region, says_more};
+use crate::row::Row;
+use crate::rule::{PriceMatch, Rule};
+use crate::usage::Condition;
+pub use nearest::Everywhere;
+
+/// A row that prices a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found<'a> {
+    /// The row.
+    pub row: &'a Row,
+    /// The rules that led to it.
+    pub how: PriceMatch,
+    /// The region in the name, where the row has a price for it (`when: region`).
+    pub region: Option<String>,
+}
+
+/// Why no row prices a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoRow<'q> {
+    /// No row has the name or a form of it.
+    #[error("no row has the name {0:?}")]
+    Unknown(&'q str),
+    /// The rows are of the model before it was tuned, which has another price.
+    #[error(
+        "{0:?} is a fine-tuned model, and the price of its base is not its own: add a row for \
+         `ft:BASE`"
+    )]
+    Tuned(&'q str),
+    /// The name ends in a variant, which can have another price.
+    #[error(
+        "{0:?} is a variant, and the price of the model without it is not its own: add a row or an \
+         alias for the whole name"
+    )]
+    Variant(&'q str),
+    /// A customer's own deployment, profile or endpoint.
+    #[error("{0:?} does not say which model it is: add a row or an alias for the whole name")]
+    Deployment(&'q str),
+    /// The row does not say what the region costs.
+    #[error(
+        "{price_id} does not say what region {region:?} of {name:?} costs: add `when: {{region: \
+         {{{region}: {{times: …}}}}}}` to the row, or a row for the whole name"
+    )]
+    Region {
+        /// The name.
+        name: &'q str,
+        /// The region in it.
+        region: String,
+        /// The row.
+        price_id: String,
+    },
+}
+
+impl PriceBook {
+    /// The row that prices a request, and what found it.
+    ///
+    /// The model of the answer comes before the model of the request. If both are the same model and
+    /// only one of them has a region, a variant or an owner, that one counts alone.
+    ///
+    /// Errors: why there is none.
+    pub fn lookup<'q>(&self, query: &Query<'q>) -> Result<Found<'_>, NoRow<'q>> {
+        let (day, provider) = (day(query.at), query.provider);
+        let (first, second) = match (query.response_model, query.request_model) {
+            (Some(response), Some(request)) if response != request => {
+                let says_more = |more, less| says_more(provider.unwrap_or_default(), more, less);
+                if says_more(request, response) {
+                    (request, None)
+                } else {
+                    (response, Some(request).filter(|request| !says_more(response, request)))
+                }
+            }
+            (Some(name), _) | (None, Some(name)) => (name, None),
+            (None, None) => return Err(NoRow::Unknown("")),
+        };
+        let missing = match (self.named(first, provider, day), second) {
+            (Err(missing @ NoRow::Region { .. }), _) | (Err(missing), None) => return Err(missing),
+            (Err(missing), Some(second)) => match self.named(second, provider, day) {
+                Ok(found) => return Ok(Found { how: found.how.with(Rule::Request), ..found }),
+                Err(other @ NoRow::Region { .. }) => other,
+                Err(_) => missing,
+            },
+            (found, _) => return found,
+        };
+        Err(missing)
+    }
+
+    /// The row of one name.
+    fn named<'q>(
+        &self,
+        name: &'q str,
+        provider: Option<&str>,
+        day: Date,
+    ) -> Result<Found<'_>, NoRow<'q>> {
+        let is_wanted = |row: &Row| row.prices(provider, day) && self.has_rate(row, day);
+        match self.rows_named(name).find(|row| is_wanted(row)) {
+            Some(row) => {
+                let how = by_name(row.model == name);
+                Ok(Found { row, how, region: None })
+            }
+            None => self.formed(name, provider, day, |_| true),
+        }
+    }
+
+    /// The row of a shorter form of a name, or of the name in other letters. Only rows that are
+    /// `wanted` count.
+    pub(crate) fn formed<'q>(
+        &self,
+        name: &'q str,
+        provider: Option<&str>,
+        day: Date,
+        wanted: impl Fn(&Row) -> bool,
+    ) -> Result<Found<'_>, NoRow<'q>> {
+        let provider = provider.unwrap_or_default();
+        let parts = Name::of(provider, name);
+        let holds = |row: &Row| row.holds_on(day) && self.has_rate(row, day) && wanted(row);
+        for form in parts.forms() {
+            let in_its_letters = || {
+                let is_shorter = form.rules != PriceMatch::EXACT;
+                let mut rows = self.rows_named(form.text).filter(|_| is_shorter);
+                let row = rows.find(|row| is_of(row, provider, &form) && holds(row))?;
+                Some((row, by_name(row.model == form.text)))
+            };
+            let in_other_letters = || {
+                let row = self.in_other_letters(form.text, provider, &holds)?;
+                let how = by_name(row.model.eq_ignore_ascii_case(form.text));
+                Some((row, how.with(Rule::Case)))
+            };
+            let Some((row, how)) = in_its_letters().or_else(in_other_letters) else { continue };
+            let how = how.and(form.rules);
+            let region = match parts.region().filter(|_| form.lacks_region) {
+                None => None,
+                Some(region) => priced(row, region).map_err(|region| NoRow::Region {
+                    name,
+                    region,
+                    price_id: row.price_id.clone(),
+                })?,
+            };
+            return Ok(Found { row, how, region });
+        }
+        Err(match parts.kind() {
+            Kind::Plain => NoRow::Unknown(name),
+            Kind::Tuned => NoRow::Tuned(name),
+            Kind::Variant => NoRow::Variant(name),
+            Kind::Deployment => NoRow::Deployment(name),
+        })
+    }
+
+    /// The row of `provider` whose name differs from `text` in capitals alone. `None` if several
+    /// models do.
+    fn in_other_letters(
+        &self,
+        text: &str,
+        provider: &str,
+        holds: &impl Fn(&Row) -> bool,
+    ) -> Option<&Row> {
+        let small = match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => Cow::Owned(text.to_ascii_lowercase()),
+            false => Cow::Borrowed(text),
+        };
+        let of_provider = |row: &&Row| row.provider.as_deref() == Some(provider) && holds(row);
+        let mut rows = self.rows_in_small_letters(&small).filter(of_provider);
+        let first = rows.next()?;
+        rows.all(|row| row.model == first.model).then_some(first)
+    }
+}
+
+/// Whether a form of a name of `provider` may find the row.
+fn is_of(row: &Row, provider: &str, form: &Form<'_>) -> bool {
+    match row.provider.as_deref() {
+        Some(of) => of == provider,
+        None => form.rules == Rule::Date.into(),
+    }
+}
+
+fn by_name(is_own: bool) -> PriceMatch {
+    if is_own { PriceMatch::EXACT } else { Rule::Alias.into() }
+}
+
+/// The region for which the row has a price. `None` is the region of its plain rates.
+///
+/// Errors: the region, if the row does not say what it costs.
+fn priced(row: &Row, region: &Region) -> Result<Option<String>, String> {
+    let words = row.when.get(&Condition::Region).into_iter().flatten().map(|(word, _)| word);
+    match words.into_iter().find(|word| word.eq_ignore_ascii_case(&region.word)) {
+        Some(word) => Ok(Some(word.clone())),
+        None if region.is_base => Ok(None),
+        None => Err(region.word.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
