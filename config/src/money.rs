@@ -20,7 +20,11 @@ impl Value for Date {
     const EXPECTED: &'static str = "a day such as 2026-11-01";
 
     fn parse(text: &str) -> Result<Self, Invalid> {
-        text.parse().map_err(|_| Invalid::new("is not a day", Self::EXPECTED))
+        // The parser also takes other forms of days, and drops a time behind one.
+        let has_form = text.len() == "2026-11-01".len()
+            && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        let day = text.parse().ok().filter(|_| has_form);
+        day.ok_or_else(|| Invalid::new("is not a day", Self::EXPECTED))
     }
 }
 
@@ -79,5 +83,20 @@ impl Value for Percent {
             .and_then(|percent| percent.checked_mul(Decimal::new(1, 2)))
             .map(|fraction| Self(fraction.normalize()))
             .ok_or_else(|| Invalid::new("is not a percentage", Self::EXPECTED))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_written_in_one_form_and_has_no_time() {
+        assert_eq!(Date::parse("2026-11-01").unwrap(), jiff::civil::date(2026, 11, 1));
+        for text in
+            ["1", "2026-11", "20261101", "2026-11-01 10:00", "2026-11-01T00:00", "2026-02-30"]
+        {
+            assert!(Date::parse(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,6 +1,10 @@
 //! Reads the text of a price file into rows, or reports the mistake with its line and column.
 
-use std::collections::HashSet;
+mod date;
+mod names;
+mod periods;
+
+use std::collections::{BTreeMap, HashSet};
 
 use jiff::civil::Date;
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
@@ -35,11 +39,14 @@ pub enum BookError {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
+    #[serde(default, deserialize_with = "date::date")]
     version: Option<Date>,
     #[serde(default)]
     currency: Currency,
-    provider: Option<String>,
+    provider: Option<Spanned<String>>,
+    #[serde(default, deserialize_with = "date::date")]
     from: Option<Date>,
+    #[serde(default, deserialize_with = "date::date")]
     until: Option<Date>,
     #[serde(default)]
     cache_without_rate: CacheWithoutRate,
@@ -55,7 +62,9 @@ struct RawRow {
     provider: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
+    #[serde(default, deserialize_with = "date::date")]
     from: Option<Date>,
+    #[serde(default, deserialize_with = "date::date")]
     until: Option<Date>,
     #[serde(default)]
     input_only: bool,
@@ -110,11 +119,17 @@ pub(crate) fn read(
         let problem = error.without_snippet().render_with_formatter(&UserMessageFormatter);
         // The message begins with the position already.
         let suffix = format!(" at line {}, column {}", place.line(), place.column());
-        invalid(name, place, problem.trim_end_matches(suffix.as_str()).to_owned())
+        invalid(name, place, plainly(problem.trim_end_matches(suffix.as_str())))
     })?;
+    if let Some(provider) = &file.provider
+        && let Some(problem) = names::provider_problem(&provider.value)
+    {
+        return Err(invalid(name, provider.referenced, problem));
+    }
     let version = version(book, file.version);
     let models = std::mem::take(&mut file.models);
     let mut rows = Vec::with_capacity(models.len());
+    let mut places = Vec::with_capacity(models.len());
     for raw in models {
         let place = raw.model.referenced;
         let row = row(raw, &file, &version).map_err(|problem| invalid(name, place, problem))?;
@@ -128,6 +143,14 @@ pub(crate) fn read(
             }
         }
         rows.push(row);
+        places.push(place);
+    }
+    let mut models: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (row, place) in rows.iter().zip(places) {
+        models.entry((&row.provider, &row.model)).or_default().push((place, row));
+    }
+    if let Some((place, problem)) = models.values().find_map(|rows| periods::problem(rows)) {
+        return Err(invalid(name, place, problem));
     }
     Ok(File { version: file.version, rows })
 }
@@ -146,16 +169,48 @@ fn invalid(file: &str, place: Location, problem: String) -> BookError {
     }
 }
 
+/// The parser's words for what it expects, as a person would say it.
+fn plainly(problem: &str) -> String {
+    for (parser, plain) in [
+        ("expected sequence start", "expected a list, like [a, b]"),
+        ("expected mapping start", "expected keys with values, like {key: value}"),
+        ("expected string scalar", "expected text"),
+        ("invalid u64", "expected a whole number"),
+        ("invalid boolean", "expected true or false"),
+    ] {
+        if problem == parser {
+            return plain.to_owned();
+        }
+    }
+    let is_reference = ["anchor or alias", "reference to unknown value"];
+    if is_reference.iter().any(|words| problem.contains(words)) {
+        return "in YAML a `*` begins a reference; a model is found by its exact name, and no name \
+                has a `*`"
+            .to_owned();
+    }
+    problem.to_owned()
+}
+
 fn row(raw: RawRow, file: &RawFile, version: &str) -> Result<Row, String> {
     let model = raw.model.value;
-    if model.is_empty() || raw.aliases.iter().any(String::is_empty) {
-        return Err("a model needs a name".to_owned());
+    let problem = std::iter::once(&model)
+        .chain(&raw.aliases)
+        .find_map(|name| names::model_problem(name))
+        .or_else(|| names::provider_problem(raw.provider.as_deref()?))
+        .or_else(|| names::when_problem(&raw.when));
+    if let Some(problem) = problem {
+        return Err(problem);
+    }
+    if let Some(off_peak) = &raw.off_peak
+        && off_peak.is_never()
+    {
+        return Err(format!("the `off_peak` of {model:?} has no days and hours; write `windows`"));
     }
     if let Some(problem) = rates_problem(&raw.rates, raw.input_only) {
         return Err(format!("the rates of {model:?} {problem}"));
     }
     let long_context = long_context(&model, raw.long_context)?;
-    let provider = raw.provider.or_else(|| file.provider.clone());
+    let provider = raw.provider.or_else(|| file.provider.as_ref().map(|name| name.value.clone()));
     let (from, until) = (raw.from.or(file.from), raw.until.or(file.until));
     if from.zip(until).is_some_and(|(from, until)| until <= from) {
         return Err(format!("{model:?} ends (`until`) before it begins (`from`)"));

@@ -1,7 +1,7 @@
 //! Imports the price files of other projects: the JSON of LiteLLM and of genai-prices.
 //!
-//! The importer leaves out what our format cannot express, and reports it with the reason. A price
-//! that is not a number is a mistake, and then nothing is imported.
+//! The importer leaves out what our format cannot express, and reports it with the reason. A model
+//! with a wrong value, such as a price that is not a number, is left out as a whole.
 
 mod genai;
 mod importer;
@@ -13,13 +13,12 @@ use serde_json::value::RawValue;
 use taximeter_json::Value;
 
 use importer::Importer;
-pub use importer::{ImportError, Imported, LeftOut, Mistake};
+pub use importer::{ImportError, Imported, LeftOut};
 
 /// Reads `text`, a price file of another project called `file`, and makes a price file with the
 /// date `version`.
 ///
-/// Errors: it is not JSON, it is of an unknown project, or it has values that are not prices. The
-/// last error lists all of them.
+/// Errors: it is not JSON, it is of an unknown project, or not one of its models can be taken.
 pub fn import(text: &str, file: &str, version: Date) -> Result<Imported, ImportError> {
     let root: &RawValue = serde_json::from_str(text).map_err(|error| ImportError::NotJson {
         file: file.to_owned(),
@@ -27,7 +26,7 @@ pub fn import(text: &str, file: &str, version: Date) -> Result<Imported, ImportE
         column: error.column(),
         problem: error.to_string(),
     })?;
-    let (root, mut importer) = (Value::checked(root.get()), Importer::new(text));
+    let (root, mut importer) = (Value::checked(root.get()), Importer::new(text, version));
     let source = if litellm::read(root, &mut importer) {
         "LiteLLM"
     } else if genai::read(root, &mut importer) {
@@ -35,7 +34,7 @@ pub fn import(text: &str, file: &str, version: Date) -> Result<Imported, ImportE
     } else {
         return Err(ImportError::Unknown { file: file.to_owned() });
     };
-    importer.finish(source, file, version)
+    importer.finish(source, file)
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ pub use dated::Dated;
 pub use diff::{Change, Difference, PriceChange, diff};
 pub use file::BookError;
 pub use gpu::{GpuPrice, TokenWeights};
-pub use import::{ImportError, Imported, LeftOut, Mistake, import};
+pub use import::{ImportError, Imported, LeftOut, import};
 pub use lookup::{Everywhere, Found, NoRow};
 pub use meter::MeterName;
 pub use off_peak::{Day, Hours, OffPeak, Window};

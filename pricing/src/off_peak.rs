@@ -125,6 +125,11 @@ impl std::fmt::Display for Window {
 }
 
 impl OffPeak {
+    /// Whether it covers no time at all.
+    pub(crate) fn is_never(&self) -> bool {
+        self.windows.iter().all(|window| window.days.is_empty() || window.hours.is_empty())
+    }
+
     pub(crate) fn covers(&self, at: DateTime) -> bool {
         let day = Day::from(at.weekday());
         let minute = minutes(at.time());

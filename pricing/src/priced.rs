@@ -73,7 +73,7 @@ pub enum PriceError {
         price_id: String,
     },
     /// The row has no rate for a part of the usage.
-    #[error("{price_id} has no rate for {part}{combination}; add it to the overrides")]
+    #[error("{price_id} has no rate for {part}{combination}; {}", combination.advice())]
     NoRate {
         /// The meter, or the name in records of a quantity without a meter.
         part: String,

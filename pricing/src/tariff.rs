@@ -49,10 +49,14 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// Whether it leads to the standard rates.
-    #[must_use]
-    pub fn is_standard(&self) -> bool {
-        *self == Self::default()
+    /// What to do about a rate that is missing in it.
+    pub(crate) const fn advice(&self) -> &'static str {
+        let is_of_several = self.tier.is_some() || self.context.is_some();
+        match (self.off_peak, self.conditions.len()) {
+            (false, 0) => "add it to the overrides",
+            (true, 0) | (false, 1) if !is_of_several => "add it to the overrides",
+            _ => "no price file can tell the price of this combination",
+        }
     }
 }
 
@@ -190,15 +194,7 @@ impl<'a> Tariff<'a> {
 
     /// The meter whose rate replaces a missing one.
     fn replacement(&self, meter: MeterName) -> Option<MeterName> {
-        let is_stated = |meter| self.row.stated.contains(meter);
-        // The two lives of a cache write differ in price: a rate for one is none for the other.
-        let has_own = match meter {
-            MeterName::CacheWrite | MeterName::CacheWriteLong => {
-                is_stated(MeterName::CacheWrite) || is_stated(MeterName::CacheWriteLong)
-            }
-            meter => is_stated(meter),
-        };
-        replacement(self.row, meter).filter(|_| !has_own)
+        self.row.replacement(meter)
     }
 
     /// Whether all tokens on the side of `whole` (input or output) are free. Then their number need
@@ -214,9 +210,7 @@ impl<'a> Tariff<'a> {
 
     /// Whether the row has any rate of tokens, in this set or another.
     pub(crate) fn prices_tokens(&self) -> bool {
-        MeterName::ALL
-            .into_iter()
-            .any(|meter| meter.counts_tokens() && self.row.stated.contains(meter))
+        MeterName::ALL.into_iter().any(|meter| meter.counts_tokens() && self.states(meter))
     }
 
     /// Whether any number of `meter`, one at least, costs money or has an unknown price.
@@ -227,26 +221,6 @@ impl<'a> Tariff<'a> {
     /// Whether the row has a rate for `meter`, in this set or another.
     pub(crate) fn states(&self, meter: MeterName) -> bool {
         self.row.stated.contains(meter)
-    }
-}
-
-/// The meter whose rate replaces a missing one, by the rules of the book.
-fn replacement(row: &Row, meter: MeterName) -> Option<MeterName> {
-    let as_text = row.modality_without_rate == ModalityWithoutRate::Text;
-    let as_input = row.cache_without_rate == CacheWithoutRate::Input;
-    match meter {
-        MeterName::InputImage => Some(MeterName::Input),
-        MeterName::CacheReadImage => Some(MeterName::CacheRead),
-        MeterName::Reasoning => Some(MeterName::Output),
-        MeterName::CacheRead | MeterName::CacheWrite | MeterName::CacheWriteLong => {
-            as_input.then_some(MeterName::Input)
-        }
-        MeterName::InputAudio | MeterName::InputVideo => as_text.then_some(MeterName::Input),
-        MeterName::CacheReadAudio => as_text.then_some(MeterName::CacheRead),
-        MeterName::OutputAudio | MeterName::OutputImage | MeterName::OutputVideo => {
-            as_text.then_some(MeterName::Output)
-        }
-        _ => None,
     }
 }
 
@@ -269,7 +243,45 @@ pub struct CombinedRates {
     pub lacking: Vec<MeterName>,
 }
 
+impl CombinedRates {
+    /// Whether anything but calls has a rate.
+    #[must_use]
+    pub fn has_rates(&self) -> bool {
+        self.rates.iter().any(|(meter, _)| meter.kind() != MeterKind::Beside)
+    }
+}
+
 impl Row {
+    /// The meter whose rate replaces that of `meter`, by the rules of the book. `None` if `meter`
+    /// has a rate of its own in any set, or no rule holds for it.
+    fn replacement(&self, meter: MeterName) -> Option<MeterName> {
+        let is_stated = |meter| self.stated.contains(meter);
+        let as_text = self.modality_without_rate == ModalityWithoutRate::Text;
+        let as_input = self.cache_without_rate == CacheWithoutRate::Input;
+        let (rule, has_own) = match meter {
+            MeterName::InputImage => (Some(MeterName::Input), false),
+            MeterName::CacheReadImage => (Some(MeterName::CacheRead), false),
+            MeterName::Reasoning => (Some(MeterName::Output), false),
+            MeterName::CacheRead => (as_input.then_some(MeterName::Input), false),
+            // The two lives of a cache write differ in price: who states one, states both.
+            MeterName::CacheWrite => {
+                (as_input.then_some(MeterName::Input), is_stated(MeterName::CacheWriteLong))
+            }
+            MeterName::CacheWriteLong => {
+                (as_input.then_some(MeterName::Input), is_stated(MeterName::CacheWrite))
+            }
+            MeterName::InputAudio | MeterName::InputVideo => {
+                (as_text.then_some(MeterName::Input), false)
+            }
+            MeterName::CacheReadAudio => (as_text.then_some(MeterName::CacheRead), false),
+            MeterName::OutputAudio | MeterName::OutputImage | MeterName::OutputVideo => {
+                (as_text.then_some(MeterName::Output), false)
+            }
+            _ => (None, false),
+        };
+        rule.filter(|_| !has_own && !is_stated(meter))
+    }
+
     /// Whether any service tier has rates of its own.
     pub(crate) fn has_tiers(&self) -> bool {
         ServiceTier::ALL.into_iter().any(|tier| self.has_tier(tier))
@@ -313,8 +325,8 @@ impl Row {
         combined
     }
 
-    /// Every combination that can be charged, with its rates and what it lacks. Tiers that the row
-    /// does not name at all are [`Self::tiers_without_rates`].
+    /// Every combination of what the row names, with its rates and what it lacks. A row with tiers
+    /// prices nothing in a tier that it does not name.
     #[must_use]
     pub fn combinations(&self) -> Vec<CombinedRates> {
         let shown = |tariff: Tariff<'_>| {
@@ -332,11 +344,32 @@ impl Row {
         self.tariffs(false).into_iter().chain(off_peak).map(shown).collect()
     }
 
-    /// The service tiers in which nothing has a price, because the row has prices by tier and does
-    /// not name these.
+    /// What has no price, by combination: `cache_write_long in tier batch`, `all in tier priority
+    /// with long context (over 272000 tokens)`.
     #[must_use]
-    pub fn tiers_without_rates(&self) -> Vec<ServiceTier> {
-        let is_unnamed = |tier: &ServiceTier| self.has_tiers() && !self.has_tier(*tier);
-        ServiceTier::ALL.into_iter().filter(is_unnamed).collect()
+    pub fn gaps(&self) -> Vec<String> {
+        let combinations = self.combinations();
+        let lacking = combinations.iter().filter(|combined| !combined.lacking.is_empty());
+        let mut gaps: Vec<_> = lacking
+            .map(|combined| {
+                let meters: Vec<_> = combined.lacking.iter().map(|meter| meter.as_str()).collect();
+                let meters =
+                    if combined.has_rates() { meters.join(", ") } else { "all".to_owned() };
+                format!("{meters}{}", combined.combination)
+            })
+            .collect();
+        let unnamed = ServiceTier::ALL.into_iter().filter(|tier| !self.has_tier(*tier));
+        let unnamed: Vec<_> = unnamed.map(ServiceTier::as_str).collect();
+        if self.has_tiers() && !unnamed.is_empty() {
+            gaps.push(format!("all in tier {}", unnamed.join(", ")));
+        }
+        gaps
+    }
+
+    /// The meter whose rates `meter` has by the rules of the book, because it has none of its own.
+    #[must_use]
+    pub fn costs_as(&self, meter: MeterName) -> Option<MeterName> {
+        let whole = self.replacement(meter)?;
+        if self.stated.contains(whole) { Some(whole) } else { self.costs_as(whole) }
     }
 }

@@ -8,11 +8,11 @@ fn every_mistake_is_named_with_its_place_and_what_is_expected() {
             "currency: EURO\nmodels: []\n",
             "1:11: \"EURO\" is not a currency; expected a code of ISO",
         ),
-        ("models: []\nversion: 2026-13-20\n", "2:10: failed to parse two digit integer as month"),
+        ("models: []\nversion: 2026-13-20\n", "2:10: \"2026-13-20\" is not a date; expected one"),
         ("modells: []\n", "1:1: unknown field `modells`"),
         (&row("colour: red"), "4:3: unknown field `colour`, expected one of model, provider"),
         (&row("tiers: {gold: {}}"), "4:11: unknown field `gold`, expected one of batch, flex"),
-        (&row("from: soon"), "4:9: failed to parse"),
+        (&row("from: soon"), "4:9: \"soon\" is not a date; expected one like 2026-11-20"),
         (&row("from: 2027-01-01\n  until: 2027-01-01"), "2:10: \"m\" ends (`until`) before it"),
         (&row("when: {weather: {}}"), "4:10: unknown variant `weather`, expected one of inference"),
         (
@@ -42,12 +42,145 @@ fn every_mistake_is_named_with_its_place_and_what_is_expected() {
         (&rates("output: 1"), "2:10: the rates of \"m\" lack `input`"),
         (&rates("input: 1, input: 2"), "3:21: duplicate mapping key"),
         (&rates("input: , output: 1"), "3:16: null is not allowed here"),
+        ("models: {m: {}}", "1:9: expected a list, like [a, b]"),
+        (&row("aliases: a"), "4:12: expected a list, like [a, b]"),
+        (&row("long_context: [{over: 1.5, rates: {}}]"), "4:25: expected a whole number"),
+        (
+            &row("off_peak: {rates: {}, windows: []}"),
+            "2:10: the `off_peak` of \"m\" has no days and",
+        ),
         ("models: [{model: '', rates: {input: 1, output: 2}}]", "1:18: a model needs a name"),
     ] {
         let error = error(text);
         let message = format!("prices.yaml:{message}");
         assert!(error.starts_with(&message), "{error}\nshould begin with\n{message}");
     }
+}
+
+#[test]
+fn what_is_no_date_is_told_that_a_date_is_wanted() {
+    for written in [
+        "1",
+        "1.0",
+        "true",
+        "v2",
+        "latest",
+        "2026",
+        "2026-11",
+        "20261120",
+        "2026-02-30",
+        "''",
+        "20.11.2026",
+        "11/20/2026",
+        "2026-11-20 10:00",
+        "2026-11-20T00:00:00Z",
+        "+02026-11-20",
+    ] {
+        for (key, line) in [("version", 1), ("from", 1), ("until", 1)] {
+            let found = error(&format!("{key}: {written}\nmodels: []\n"));
+            let text = written.trim_matches('\'');
+            let expected = format!("{text:?} is not a date; expected one like 2026-11-20");
+            let column = key.len() + 3;
+            assert_eq!(found, format!("prices.yaml:{line}:{column}: {expected}"));
+        }
+        assert!(error(&row(&format!("until: {written}"))).contains(" is not a date; expected one"));
+    }
+    assert!(error("version:\nmodels: []\n").starts_with("prices.yaml:1:"));
+    assert!(error("version: {a: 1}\nmodels: []\n").starts_with("prices.yaml:1:10: expected text"));
+    assert!(read_one("version: '2026-11-20'\nmodels: []\n").is_ok());
+}
+
+#[test]
+fn a_pattern_is_no_name() {
+    let named =
+        |name: &str| format!("models:\n- model: {name}\n  rates: {{input: 1, output: 2}}\n");
+    for (text, place, mark) in [
+        (&named("gpt-*"), "2:10", "\"gpt-*\" has a `*`"),
+        (&named("'*'"), "2:10", "\"*\" has a `*`"),
+        (&named("gpt-?"), "2:10", "\"gpt-?\" has a `?`"),
+        (&named("^gpt"), "2:10", "\"^gpt\" has a `^`"),
+        (&row("aliases: [n, 'openai/*']"), "2:10", "\"openai/*\" has a `*`"),
+    ] {
+        let expected = format!(
+            "prices.yaml:{place}: {mark}, and a model is found by its exact name; write each model, \
+             and its other names as `aliases`"
+        );
+        assert_eq!(error(text), expected);
+    }
+    for (text, message) in [
+        (&named("*"), "2:10: in YAML a `*` begins a reference; a model is found by its exact name"),
+        (&named("*gpt"), "2:10: in YAML a `*` begins a reference; a model is found by its exact"),
+        (&named("' m'"), "2:10: \" m\" begins or ends with a space; remove it"),
+        (
+            &row("provider: 'open*'"),
+            "2:10: the provider \"open*\" is not a name; leave out `provider`",
+        ),
+        (&row("provider: ''"), "2:10: the provider \"\" is not a name; leave out `provider`"),
+        (
+            &format!("provider: '*'\n{}", row("")),
+            "1:11: the provider \"*\" is not a name; leave out",
+        ),
+        (
+            &row("when: {region: {'*': {times: 2}}}"),
+            "2:10: the region \"*\" is not a value; write each value of region alone",
+        ),
+    ] {
+        let error = error(text);
+        assert!(error.starts_with(&format!("prices.yaml:{message}")), "{error}\n{message}");
+    }
+}
+
+/// A file with rows of one model, each with these days.
+fn days(rows: &[&str]) -> String {
+    let rows =
+        rows.iter().map(|days| format!("- {{model: m, {days}rates: {{input: 1, output: 2}}}}\n"));
+    format!("models:\n{}", rows.collect::<String>())
+}
+
+#[test]
+fn the_rows_of_a_model_follow_each_other_without_a_gap() {
+    for rows in [
+        &["until: 2026-12-01, ", "from: 2026-12-01, "][..],
+        &["from: 2026-12-01, ", "until: 2026-12-01, "],
+        &["", "from: 2026-12-01, ", "from: 2027-01-01, until: 2028-01-01, "],
+        // A price for some days, and then the usual one again.
+        &["", "from: 2026-11-01, until: 2026-12-01, "],
+        &["until: 2027-01-01, ", "from: 2026-11-01, until: 2026-12-01, ", "from: 2027-01-01, "],
+    ] {
+        assert!(read_one(&days(rows)).is_ok(), "{rows:?}");
+    }
+    for (rows, place, message) in [
+        (
+            &["until: 2026-12-31, ", "from: 2027-01-01, "][..],
+            "3:11",
+            "has no price from 2026-12-31 to 2027-01-01: `until` is the first day without the price, \
+             so write `until: 2027-01-01`, or a row for these days",
+        ),
+        (
+            &["from: 2027-01-01, ", "until: 2026-12-31, "],
+            "2:11",
+            "has no price from 2026-12-31 to 2027-01-01: `until` is the first day without the price, \
+             so write `until: 2027-01-01`, or a row for these days",
+        ),
+        (
+            &["until: 2026-12-31, ", "from: 2026-06-01, "],
+            "3:11",
+            "has two prices from 2026-06-01 to 2026-12-31: let the earlier row end where this one \
+             begins (`until: 2026-06-01`)",
+        ),
+        (
+            &["until: 2027-01-01, ", "from: 2026-11-01, until: 2026-12-01, ", "from: 2027-02-01, "],
+            "4:11",
+            "has no price from 2027-01-01 to 2027-02-01: `until` is the first day without the price, \
+             so write `until: 2027-02-01`, or a row for these days",
+        ),
+    ] {
+        assert_eq!(error(&days(rows)), format!("prices.yaml:{place}: \"m\" {message}"));
+    }
+    // Two providers, or two models, have nothing to do with each other.
+    let two = "models:\n- {model: m, provider: a, until: 2026-12-01, rates: {input: 1, output: 2}}\n\
+        - {model: m, provider: b, from: 2027-01-01, rates: {input: 1, output: 2}}\n";
+    assert!(read_one(two).is_ok());
 }
 
 #[test]

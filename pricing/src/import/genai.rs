@@ -14,7 +14,6 @@ use crate::off_peak::{Day, Hours, OffPeak, Window};
 use crate::rates::Rates;
 use crate::row::{LongContext, RateCard, Row, Threshold};
 
-const NO_PRICE: &str = "has no prices";
 const NOT_TOLD: &str = "no answer reports it separately";
 const PATTERN: &str =
     "patterns of names are not imported: a name finds its row by the rules of the book";
@@ -23,21 +22,28 @@ const CONDITION: &str = "holds under an unknown condition";
 /// Reads every model. Returns false if this is another kind of file.
 pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
     let Some(providers) = root.elements() else { return false };
-    let providers: Vec<_> = providers.into_iter().map(Members::of).collect();
-    let is_one = |members: &Option<Members<'_>>| {
-        members.as_ref().is_some_and(|members| members.get("models").is_some())
-    };
-    if !providers.iter().all(is_one) {
+    if !providers.is_empty() && !providers.iter().any(|provider| models(*provider).is_some()) {
         return false;
     }
-    for members in providers.into_iter().flatten() {
-        let id = members.text("id").unwrap_or_default().into_owned();
-        for value in members.get("models").and_then(Value::elements).unwrap_or_default() {
+    for value in providers {
+        let id = Members::of(value).and_then(|members| Some(members.text("id")?.into_owned()));
+        let id = id.unwrap_or_default();
+        let Some(models) = models(value) else {
+            importer.models += 1;
+            importer.leave_out_model(value, &id, "expected a provider with a list of models");
+            continue;
+        };
+        for value in models {
             importer.models += 1;
             model(value, provider(&id), importer);
         }
     }
     true
+}
+
+/// The models of a provider.
+fn models(provider: Value<'_>) -> Option<Vec<Value<'_>>> {
+    Members::of(provider)?.get("models")?.elements()
 }
 
 /// `gen_ai.provider.name` of a provider in genai-prices.
@@ -62,11 +68,11 @@ fn model(value: Value<'_>, provider: &str, importer: &mut Importer<'_>) {
         let id = members.text("id")?.into_owned();
         Some((members, id))
     }) else {
-        return importer.mistake(value, provider, "models", "expected a model with an `id`");
+        return importer.leave_out_model(value, provider, "expected a model with an `id`");
     };
     let called = format!("{provider}/{id}");
     let Some(prices) = members.get("prices") else {
-        return importer.leave_out(value, &called, None, NO_PRICE);
+        return importer.take(value, &called, Vec::new());
     };
     let mut base = row(provider, &id);
     if let Some(matches) = members.get("match") {
@@ -76,16 +82,18 @@ fn model(value: Value<'_>, provider: &str, importer: &mut Importer<'_>) {
         base.aliases.sort_unstable();
         base.aliases.dedup();
         if has_patterns {
-            importer.leave_out(matches, &called, Some("match"), PATTERN);
+            importer.leave_out(matches, &called, "match", PATTERN);
         }
     }
     let rows = match prices.elements() {
         Some(conditional) => dated(&base, &conditional, &called, importer),
         None => vec![priced(base, prices, &called, importer)],
     };
-    let rows: Vec<Row> = rows.into_iter().filter(|row| !row.card.rates.is_empty()).collect();
-    if rows.is_empty() {
-        importer.leave_out(value, &called, None, NO_PRICE);
+    let (rows, empty): (Vec<Row>, Vec<Row>) =
+        rows.into_iter().partition(|row| !row.card.rates.is_empty());
+    if !rows.is_empty() && !empty.is_empty() {
+        // Without it, the prices before that day would go on.
+        importer.mistake(prices, "prices", "has no prices from some day on");
     }
     importer.take(value, &called, rows);
 }
@@ -116,7 +124,7 @@ fn dated(base: &Row, list: &[Value<'_>], called: &str, importer: &mut Importer<'
             let prices = members.get("prices")?;
             Some((members, prices))
         }) else {
-            importer.mistake(value, called, "prices", "expected {constraint, prices}");
+            importer.mistake(value, "prices", "expected {constraint, prices}");
             continue;
         };
         let constraint = members.get("constraint").and_then(Members::of);
@@ -131,7 +139,7 @@ fn dated(base: &Row, list: &[Value<'_>], called: &str, importer: &mut Importer<'
                     let base = Row { from: Some(from), ..base.clone() };
                     rows.push(priced(base, prices, called, importer));
                 }
-                Err(_) => importer.mistake(value, called, "start_date", "expected YYYY-MM-DD"),
+                Err(_) => importer.mistake(value, "start_date", "expected YYYY-MM-DD"),
             },
             (true, None, Some((from, until))) => {
                 let rates = priced(base.clone(), prices, called, importer).card.rates;
@@ -140,10 +148,10 @@ fn dated(base: &Row, list: &[Value<'_>], called: &str, importer: &mut Importer<'
                         let windows = vec![Window { days: Day::ALL.to_vec(), hours }];
                         row.off_peak = Some(OffPeak { rates, windows });
                     }
-                    _ => importer.leave_out(value, called, Some("constraint"), CONDITION),
+                    _ => importer.mistake(value, "constraint", CONDITION),
                 }
             }
-            _ => importer.leave_out(value, called, Some("constraint"), CONDITION),
+            _ => importer.mistake(value, "constraint", CONDITION),
         }
     }
     rows
@@ -169,18 +177,18 @@ fn hours_of(from: &str, until: &str) -> Option<Vec<Hours>> {
 /// `row` with one set of prices.
 fn priced(mut row: Row, prices: Value<'_>, called: &str, importer: &mut Importer<'_>) -> Row {
     let Some(members) = Members::of(prices) else {
-        importer.mistake(prices, called, "prices", "expected an object of prices");
+        importer.mistake(prices, "prices", "expected an object of prices");
         return row;
     };
     let mut standard = Vec::new();
     let mut long: BTreeMap<u64, Vec<(MeterName, Decimal)>> = BTreeMap::new();
     for (field, value) in members.each() {
         let Some((meter, for_how_many)) = meter(field) else {
-            importer.leave_out(value, called, Some(field), NOT_TOLD);
+            importer.leave_out(value, called, field, NOT_TOLD);
             continue;
         };
         let rate = |value: Value<'_>, importer: &mut Importer<'_>| {
-            let mut price = importer.amount(value, called, field)?;
+            let mut price = importer.amount(value, field)?;
             let scale = price.scale().checked_add(for_how_many)?;
             price.set_scale(scale).ok()?;
             Some(price.normalize())
@@ -199,7 +207,7 @@ fn priced(mut row: Row, prices: Value<'_>, called: &str, importer: &mut Importer
             let price = members.as_ref().and_then(|members| members.get("price"));
             match (start, price.and_then(|price| rate(price, importer))) {
                 (Some(start), Some(rate)) => long.entry(start).or_default().push((meter, rate)),
-                _ => importer.mistake(tier, called, field, "expected {start, price}"),
+                _ => importer.mistake(tier, field, "expected {start, price}"),
             }
         }
     }

@@ -22,7 +22,6 @@ const NOT_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 const MANTLE: &str = "bedrock_mantle";
 
 const NO_PROVIDER: &str = "names no provider";
-const NO_PRICE: &str = "has no prices";
 const SIZED: &str = "its name contains a size, and no answer has such a name";
 const BY_RESULTS: &str = "depends on the number of results, which no answer reports";
 const NOT_KNOWN: &str = "is an unknown field";
@@ -39,7 +38,7 @@ pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
     for (key, value) in root.each().filter(|(key, _)| !NOT_MODELS.contains(key)) {
         importer.models += 1;
         let Some(members) = Members::of(value) else {
-            importer.mistake(value, key, "", "expected an object of prices");
+            importer.leave_out_model(value, key, "expected an object of prices");
             continue;
         };
         let provider_name = members.text("litellm_provider").unwrap_or_default().into_owned();
@@ -54,7 +53,7 @@ pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
     for (key, value, members, provider_name, name) in models {
         let never_found = [(provider_name.is_empty(), NO_PROVIDER), (name.contains("-x-"), SIZED)];
         if let Some((_, why)) = never_found.into_iter().find(|(is_so, _)| *is_so) {
-            importer.leave_out(value, key, None, why);
+            importer.leave_out_model(value, key, why);
             continue;
         }
         let reading = Model {
@@ -63,11 +62,8 @@ pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
             mode: Mode::of(&members),
             provider_name: &provider_name,
         };
-        if let Some(row) = reading.row(name, importer) {
-            importer.take(value, key, vec![row]);
-        } else {
-            importer.leave_out(value, key, None, NO_PRICE);
-        }
+        let row = reading.row(name, importer);
+        importer.take(value, key, row.into_iter().collect());
     }
     true
 }
@@ -127,7 +123,7 @@ impl Model<'_> {
                 }
                 "provider_specific_entry" => self.factors(value, &mut row, importer),
                 "off_peak_pricing" => row.off_peak = self.off_peak(value, importer),
-                "tiered_pricing" => self.steps(value, &mut standard, &mut long, &mut row, importer),
+                "tiered_pricing" => self.steps(value, &mut standard, &mut long, importer),
                 "regional_processing_uplift_multiplier_eu" => {
                     self.factor(value, field, (Condition::Region, "eu"), &mut row, importer);
                 }
@@ -137,7 +133,7 @@ impl Model<'_> {
                 _ => match field::meaning(field, self.mode, self.members) {
                     Ok(None) => {}
                     Ok(Some(FieldMeaning { meter, above, tier })) => {
-                        let Some(rate) = importer.amount(value, self.key, field) else { continue };
+                        let Some(rate) = importer.amount(value, field) else { continue };
                         let is_of_thousand = field == field::PER_THOUSAND_FILE_SEARCHES;
                         let rate = if is_of_thousand { rate / Decimal::ONE_THOUSAND } else { rate };
                         let rates = match above {
@@ -145,18 +141,23 @@ impl Model<'_> {
                             Some(tokens) => long.entry(tokens).or_default(),
                         };
                         if !rates.put(tier, meter, rate) {
-                            importer.leave_out(value, self.key, Some(field), DUPLICATE);
+                            importer.leave_out(value, self.key, field, DUPLICATE);
                         }
                     }
-                    Err(why) => importer.leave_out(value, self.key, Some(field), why),
+                    Err(why) => importer.leave_out(value, self.key, field, why),
                 },
             }
         }
-        self.tidy(&mut standard);
-        // Images at the price of input count as input, in a long context too.
-        let has_own = |meter| long.values().any(|rates| rates.has(|what| what == meter));
-        if !has_own(MeterName::InputImage) {
-            standard.fold(MeterName::InputImage, MeterName::Input);
+        let mut all: Vec<_> = std::iter::once(&mut standard).chain(long.values_mut()).collect();
+        all.iter_mut().for_each(|rates| self.tidy(rates));
+        // Reasoning at the price of output counts as output, and images as input: in every tier and
+        // context, or else in none.
+        for (part, whole) in
+            [(MeterName::Reasoning, MeterName::Output), (MeterName::InputImage, MeterName::Input)]
+        {
+            if all.iter().all(|rates| rates.are_alike(part, whole)) {
+                all.iter_mut().for_each(|rates| rates.drop(part));
+            }
         }
         row.input_only = self.mode.is_input_only()
             || (self.mode == Mode::Transcription && !standard.has(MeterName::is_output));
@@ -164,27 +165,18 @@ impl Model<'_> {
         if row.card.rates.is_empty() {
             return None;
         }
-        if row.long_context.is_empty() {
-            row.long_context = long
-                .into_iter()
-                .map(|(tokens, rates)| LongContext {
-                    threshold: match self.provider_name {
-                        "xai" => Threshold::AtLeast(tokens),
-                        _ => Threshold::Over(tokens),
-                    },
-                    card: rates.card(),
-                })
-                .collect();
-        }
+        let is_from_threshold_on =
+            self.provider_name == "xai" || self.members.get("tiered_pricing").is_some();
+        let threshold = if is_from_threshold_on { Threshold::AtLeast } else { Threshold::Over };
+        row.long_context = long
+            .into_iter()
+            .map(|(tokens, rates)| LongContext { threshold: threshold(tokens), card: rates.card() })
+            .collect();
         Some(row)
     }
 
     /// Drops rates that equal another rate or would be wrong in our format.
     fn tidy(&self, rates: &mut RatesByTier) {
-        // Reasoning at the price of output counts as output, in every tier.
-        if rates.standard(MeterName::Reasoning) == rates.standard(MeterName::Output) {
-            rates.0.retain(|(_, meter, _)| *meter != MeterName::Reasoning);
-        }
         if self.mode.is_input_only() {
             rates.0.retain(|(_, meter, rate)| !meter.is_output() || !rate.is_zero());
         }
@@ -207,16 +199,11 @@ impl Model<'_> {
     ) {
         const FIELD: &str = "search_context_cost_per_query";
         let Some(sizes) = Members::of(value) else {
-            return importer.mistake(
-                value,
-                self.key,
-                FIELD,
-                "expected an object of prices by size",
-            );
+            return importer.mistake(value, FIELD, "expected an object of prices by size");
         };
         let mut price = |size: &str| {
             let value = sizes.get(&format!("search_context_size_{size}"))?;
-            importer.amount(value, self.key, FIELD)
+            importer.amount(value, FIELD)
         };
         let (low, medium, high) = (price("low"), price("medium"), price("high"));
         let Some(usual) = medium.or(low).or(high) else { return };
@@ -268,7 +255,7 @@ impl Model<'_> {
                 let effect = Effect { times: Some(times), ..Effect::default() };
                 row.when.entry(condition).or_default().insert(word.to_owned(), effect);
             }
-            None => importer.mistake(value, self.key, field, "expected a factor above 0"),
+            None => importer.mistake(value, field, "expected a factor above 0"),
         }
     }
 
@@ -278,26 +265,25 @@ impl Model<'_> {
         value: Value<'_>,
         standard: &mut RatesByTier,
         long: &mut BTreeMap<u64, RatesByTier>,
-        row: &mut Row,
         importer: &mut Importer<'_>,
     ) {
         const FIELD: &str = "tiered_pricing";
         let wrong = "expected a list of {range: [from, to), prices}";
         let Some(steps) = value.elements() else {
-            return importer.mistake(value, self.key, FIELD, wrong);
+            return importer.mistake(value, FIELD, wrong);
         };
         for step in steps {
             let Some(members) = Members::of(step) else {
-                return importer.mistake(step, self.key, FIELD, wrong);
+                return importer.mistake(step, FIELD, wrong);
             };
             if members.get("max_results_range").is_some() {
-                return importer.leave_out(step, self.key, Some(FIELD), BY_RESULTS);
+                return importer.leave_out(step, self.key, FIELD, BY_RESULTS);
             }
             let from = members
                 .get("range")
                 .and_then(Value::elements)
                 .and_then(|range| u64::try_from(amount(*range.first()?)?.normalize()).ok());
-            let Some(from) = from else { return importer.mistake(step, self.key, FIELD, wrong) };
+            let Some(from) = from else { return importer.mistake(step, FIELD, wrong) };
             let rates = match from {
                 0 => &mut *standard,
                 from => long.entry(from).or_default(),
@@ -305,20 +291,13 @@ impl Model<'_> {
             for (field, value) in members.each().filter(|(field, _)| *field != "range") {
                 match field::meaning(field, self.mode, self.members) {
                     Ok(Some(FieldMeaning { meter, above: None, tier: None })) => {
-                        let rate = importer.amount(value, self.key, field);
+                        let rate = importer.amount(value, field);
                         rate.map(|rate| rates.put(None, meter, rate));
                     }
-                    _ => importer.leave_out(value, self.key, Some(field), NOT_KNOWN),
+                    _ => importer.leave_out(value, self.key, field, NOT_KNOWN),
                 }
             }
         }
-        row.long_context = std::mem::take(long)
-            .into_iter()
-            .map(|(tokens, mut rates)| {
-                self.tidy(&mut rates);
-                LongContext { threshold: Threshold::AtLeast(tokens), card: rates.card() }
-            })
-            .collect();
     }
 
     fn off_peak(
@@ -329,7 +308,7 @@ impl Model<'_> {
         const FIELD: &str = "off_peak_pricing";
         let wrong = "expected an object of prices with `hours_utc` or `windows`";
         let Some(members) = Members::of(value) else {
-            importer.mistake(value, self.key, FIELD, wrong);
+            importer.mistake(value, FIELD, wrong);
             return None;
         };
         let mut rates = Vec::new();
@@ -337,7 +316,7 @@ impl Model<'_> {
             if let Ok(Some(FieldMeaning { meter, above: None, tier: None })) =
                 field::meaning(field, self.mode, self.members)
             {
-                rates.push((meter, importer.amount(value, self.key, field)?));
+                rates.push((meter, importer.amount(value, field)?));
             }
         }
         match hours::windows(&members) {
@@ -345,16 +324,11 @@ impl Model<'_> {
                 Some(crate::off_peak::OffPeak { rates: rates.into_iter().collect(), windows })
             }
             Err(hours::Fault::Wrong) => {
-                importer.mistake(value, self.key, FIELD, wrong);
+                importer.mistake(value, FIELD, wrong);
                 None
             }
             Err(hours::Fault::Zone) => {
-                importer.leave_out(
-                    value,
-                    self.key,
-                    Some(FIELD),
-                    "has weekdays of an unknown time zone",
-                );
+                importer.mistake(value, FIELD, "has weekdays of an unknown time zone");
                 None
             }
         }
@@ -374,20 +348,16 @@ impl RatesByTier {
         }
     }
 
-    fn standard(&self, meter: MeterName) -> Option<Decimal> {
-        let of_standard = self.0.iter().find(|(tier, what, _)| tier.is_none() && *what == meter);
-        of_standard.map(|(.., rate)| *rate)
+    /// Whether `part` costs the same as `whole` in every tier that has a price of it.
+    fn are_alike(&self, part: MeterName, whole: MeterName) -> bool {
+        let is_alike = |(tier, _, rate): &(Option<ServiceTier>, MeterName, Decimal)| {
+            self.0.contains(&(*tier, whole, *rate))
+        };
+        self.0.iter().filter(|(_, meter, _)| *meter == part).all(is_alike)
     }
 
-    /// Drops `meter` if it costs the same as `whole` in every tier that has it.
-    fn fold(&mut self, meter: MeterName, whole: MeterName) {
-        let whole: Vec<_> = self.0.iter().filter(|(_, what, _)| *what == whole).copied().collect();
-        let is_alike = |(tier, _, rate): &(Option<ServiceTier>, MeterName, Decimal)| {
-            whole.iter().any(|(of, _, whole)| of == tier && whole == rate)
-        };
-        if self.0.iter().filter(|(_, what, _)| *what == meter).all(is_alike) {
-            self.0.retain(|(_, what, _)| *what != meter);
-        }
+    fn drop(&mut self, part: MeterName) {
+        self.0.retain(|(_, meter, _)| *meter != part);
     }
 
     fn has(&self, of: impl Fn(MeterName) -> bool) -> bool {

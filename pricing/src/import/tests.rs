@@ -205,10 +205,11 @@ fn what_cannot_be_taken_is_left_out_with_its_line_and_a_reason() {
 "nothing": {"litellm_provider": "p", "mode": "chat"}, "nobody": {"input_cost_per_token": 1e-6},
 "chat-z": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6,
   "output_cost_per_token": 2e-6,
+  "input_cost_per_token_balanced": 1e-6},
+"p/chat-z": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6,
+  "output_cost_per_token": 3e-6,
   "input_cost_per_token_balanced": 1e-6,
   "file_search_cost_per_gb_per_day": 0.03},
-"p/chat-z": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6,
-  "output_cost_per_token": 3e-6},
 "half": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6}
 }"#;
     let found = imported(json);
@@ -220,9 +221,9 @@ fn what_cannot_be_taken_is_left_out_with_its_line_and_a_reason() {
             "3: nothing: has no prices",
             "3: nobody: names no provider",
             "4: chat-z: is named twice: another model with this name was imported with other prices",
-            "6: chat-z.input_cost_per_token_balanced: belongs to an unknown service tier",
-            "7: chat-z.file_search_cost_per_gb_per_day: no answer reports the quantity that it charges for",
-            "10: half: has no price of input and output, and none of anything else that is counted",
+            "9: p/chat-z.input_cost_per_token_balanced: belongs to an unknown service tier",
+            "10: p/chat-z.file_search_cost_per_gb_per_day: no answer reports the quantity that it charges for",
+            "11: half: has no price of input and output, and none of anything else that is counted",
         ]
     );
 }
@@ -291,32 +292,99 @@ fn genai_prices_become_ours() {
 }
 
 #[test]
-fn every_mistake_is_told_with_line_and_key_and_nothing_is_imported() {
+fn a_model_with_a_wrong_value_is_left_out_with_its_reason_and_the_others_are_taken() {
     let json = r#"{
+"good": {"litellm_provider": "p", "mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6},
 "a": {"litellm_provider": "p", "mode": "chat",
-  "input_cost_per_token": "4e-06",
+  "input_cost_per_token": "4e-06", "input_cost_per_pixel": 1,
   "output_cost_per_token": -1},
 "b": {"litellm_provider": "p",
   "tiered_pricing": {},
-  "provider_specific_entry": {"us": 0}}
+  "provider_specific_entry": {"us": 0}},
+"c": 7,
+"d/*/e": {"litellm_provider": "p", "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6},
+"f": {"litellm_provider": "p", "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6, "off_peak_pricing":
+  {"input_cost_per_token": 0, "hours_utc": "1:00-2:00", "weekday_timezone": "Europe/Berlin"}},
+"g": {"litellm_provider": "p", "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-40},
+"h": {"litellm_provider": "p", "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6,
+  "input_cost_per_token_above_200k_tokens": null},
+"last": {"litellm_provider": "p", "input_cost_per_token": 3e-6, "output_cost_per_token": 4e-6}
 }"#;
     let price = "expected a price: a number, not below zero, of at most 28 decimals";
     assert_eq!(
-        error(json),
-        format!(
-            "prices.json:3: a.input_cost_per_token: {price}\n\
-             prices.json:4: a.output_cost_per_token: {price}\n\
-             prices.json:6: b.tiered_pricing: expected a list of {{range: [from, to), prices}}\n\
-             prices.json:7: b.provider_specific_entry.us: expected a factor above 0"
-        )
+        left_out(json),
+        [
+            format!("4: a: input_cost_per_token: {price}; output_cost_per_token: {price}"),
+            "7: b: tiered_pricing: expected a list of {range: [from, to), prices}; \
+             provider_specific_entry.us: expected a factor above 0"
+                .to_owned(),
+            "9: c: expected an object of prices".to_owned(),
+            "10: d/*/e: \"d/*/e\" has a `*`, and a model is found by its exact name; write each \
+             model, and its other names as `aliases`"
+                .to_owned(),
+            "12: f: off_peak_pricing: has weekdays of an unknown time zone".to_owned(),
+            format!("13: g: output_cost_per_token: {price}"),
+            format!("15: h: input_cost_per_token_above_200k_tokens: {price}"),
+        ]
     );
+    let found = imported(json);
+    assert_eq!((found.models, found.taken), (9, 2));
+    assert_eq!(
+        found.rows.iter().map(|row| row.model.as_str()).collect::<Vec<_>>(),
+        ["good", "last"]
+    );
+}
+
+#[test]
+fn a_bad_model_of_genai_prices_leaves_the_others_too() {
+    let json = r#"[{"id": "p", "models": [
+{"id": "good", "match": {"equals": "good-1"}, "prices": {"input_mtok": 1, "output_mtok": 2}},
+{"id": "a", "prices": {"input_mtok": null, "output_mtok": 2}},
+{"prices": {"input_mtok": 1}},
+{"id": "b", "prices": [{"constraint": {"start_date": "soon"}, "prices": {"input_mtok": 1, "output_mtok": 2}}]},
+{"id": "c", "prices": [{"constraint": {"weather": "rain"}, "prices": {"input_mtok": 1, "output_mtok": 2}}]},
+{"id": "d", "prices": [{"prices": {"input_mtok": 1, "output_mtok": 2}},
+  {"constraint": {"start_date": "2026-12-01"}, "prices": {}}]},
+{"id": "e", "match": {"equals": "good-1"}, "prices": {"input_mtok": 1, "output_mtok": 2}},
+{"id": "f", "prices": [{"prices": {"input_mtok": 1, "output_mtok": 2}},
+  {"prices": {"input_mtok": 3, "output_mtok": 4}}]},
+{"id": "last", "prices": {"input_mtok": 1, "output_mtok": 2}}]},
+{"id": "q"}, 5]"#;
+    assert_eq!(
+        left_out(json),
+        [
+            "3: p/a: input_mtok: expected a price: a number, not below zero, of at most 28 decimals",
+            "4: p: expected a model with an `id`",
+            "5: p/b: start_date: expected YYYY-MM-DD",
+            "6: p/c: constraint: holds under an unknown condition",
+            "7: p/d: prices: has no prices from some day on",
+            "9: p/e: has a name that another imported model has",
+            "10: p/f: \"f\" is named twice; keep one, or give the later row another `from`",
+            "13: q: expected a provider with a list of models",
+            "13: : expected a provider with a list of models",
+        ]
+    );
+    let found = imported(json);
+    assert_eq!((found.models, found.taken), (11, 2));
+}
+
+#[test]
+fn a_file_of_which_nothing_can_be_taken_is_an_error_that_says_why() {
+    let price = "expected a price: a number, not below zero, of at most 28 decimals";
     let json =
         "[{\"id\": \"p\", \"models\": [\n{\"id\": \"m\", \"prices\": {\"input_mtok\": null}}]}]";
-    assert_eq!(error(json), format!("prices.json:2: p/m.input_mtok: {price}"));
+    assert_eq!(
+        error(json),
+        format!("prices.json: no model can be imported\nprices.json:2: p/m: input_mtok: {price}")
+    );
+    let many: Vec<_> = (0..12).map(|number| format!("{{\"id\": \"m{number}\"}}")).collect();
+    let many = error(&format!("[{{\"id\": \"p\", \"models\": [{}]}}]", many.join(",\n")));
+    assert!(many.ends_with("prices.json:10: p/m9: has no prices\nand 2 more"), "{many}");
     assert!(error("{\"a\": }").starts_with("prices.json:1:7: expected value"));
     for other in ["3", "[1]", r#"{"a": {"b": 1}}"#, r#"[{"id": "p"}]"#] {
         assert!(error(other).starts_with("prices.json: is neither LiteLLM's object"), "{other}");
     }
+    assert_eq!(imported("{}").taken, 0);
 }
 
 #[test]

@@ -112,16 +112,19 @@ pub(super) struct Price {
     pub(super) until: Option<Date>,
     /// ISO 4217 code of all rates.
     pub(super) currency: String,
-    /// The standard rates by meter. The members below can replace them.
+    /// The standard rates by meter. A request pays one set of rates: these, or one of those below.
     pub(super) rates: BTreeMap<&'static str, UnitPrice>,
-    /// Rates that replace the standard ones, by service tier.
+    /// The rates of service tiers, used instead of the standard ones.
     pub(super) tiers: BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>>,
     /// Rates for a whole request with a long input, in order of the threshold.
     pub(super) long_context: Vec<LongContextPrice>,
-    /// Rates for certain hours. They replace all others.
+    /// Rates for certain hours, used instead of the standard ones.
     pub(super) off_peak: Option<OffPeakPrice>,
     /// What a value in the answer changes, by condition and value.
     pub(super) when: BTreeMap<&'static str, BTreeMap<String, EffectPrice>>,
+    /// What has no price, by combination: `cache_write_long in tier batch`. The cost of a request
+    /// that needs it is unknown.
+    pub(super) without_rate: Vec<String>,
 }
 
 /// The price of one unit.
@@ -140,7 +143,7 @@ pub(super) struct LongContextPrice {
     pub(super) input_tokens: u64,
     /// The rates by meter.
     pub(super) rates: BTreeMap<&'static str, UnitPrice>,
-    /// Rates that replace them, by service tier.
+    /// The rates of service tiers, used instead of these.
     pub(super) tiers: BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>>,
 }
 
@@ -158,7 +161,7 @@ pub(super) struct OffPeakPrice {
 pub(super) struct EffectPrice {
     /// A factor for every rate of tokens.
     pub(super) times: Option<Decimal>,
-    /// Rates that replace others. The factor applies to them as well.
+    /// Rates that are used instead of the standard ones. The factor applies to them as well.
     pub(super) rates: BTreeMap<&'static str, UnitPrice>,
 }
 
@@ -309,6 +312,7 @@ impl From<&Row> for Price {
                     (condition.as_str(), words.iter().map(effect).collect())
                 })
                 .collect(),
+            without_rate: row.gaps(),
         }
     }
 }

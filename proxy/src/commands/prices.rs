@@ -90,7 +90,7 @@ pub(crate) fn run(
             import::import(file, output.as_deref(), today, out, err)?;
         }
         PricesCommand::Diff { file, format } => {
-            return diff::diff(&book, file, *format, today, out);
+            return diff::diff(&book, file, *format, today, out, err);
         }
     }
     Ok(ExitCode::SUCCESS)

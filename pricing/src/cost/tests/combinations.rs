@@ -45,8 +45,15 @@ fn under(usage: Usage, conditions: &[(Condition, &str)]) -> Usage {
 /// The reasons without the row and the advice.
 fn why(result: Result<Cost, Unpriced>) -> Vec<String> {
     let short = |why: String| {
-        let why = why.strip_prefix("overrides@undated#m has no rate for ").unwrap().to_owned();
-        why.strip_suffix("; add it to the overrides").unwrap().to_owned()
+        let why = why.strip_prefix("overrides@undated#m has no rate for ").unwrap();
+        let (why, advice) = why.split_once("; ").unwrap();
+        let is_of_several = why.matches(" in ").count() + why.matches(" with ").count() > 1;
+        let is_stated = !why.contains("off-peak") && !why.contains("speed");
+        match is_stated || !is_of_several {
+            true => assert_eq!(advice, "add it to the overrides"),
+            false => assert_eq!(advice, "no price file can tell the price of this combination"),
+        }
+        why.to_owned()
     };
     whys(&result.unwrap_err()).into_iter().map(short).collect()
 }
@@ -212,7 +219,20 @@ fn a_row_lists_each_combination_with_what_it_lacks() {
         ]
     );
     assert_eq!(row.combinations().len(), 8 * 4);
-    assert_eq!(row.tiers_without_rates(), [ServiceTier::Ultrafast]);
+    let gaps = row.gaps();
+    assert_eq!(gaps.len(), 32);
+    for gap in [
+        "input_audio, cache_write_long, reasoning with long context (over 1000 tokens)",
+        "all in tier priority with long context (over 1000 tokens)",
+        "all in tier flex",
+        "all in tier batch in off-peak hours with speed fast",
+        "all in tier ultrafast",
+    ] {
+        assert!(gaps.iter().any(|found| found == gap), "{gap} in {gaps:#?}");
+    }
+    assert_eq!(row.costs_as(MeterName::OutputAudio), Some(MeterName::Output));
+    assert_eq!(row.costs_as(MeterName::CacheReadImage), Some(MeterName::CacheRead));
+    assert_eq!(row.costs_as(MeterName::CacheRead), None);
 }
 
 /// A second reading of the rule: the rates of one combination, straight from the row.

@@ -132,38 +132,52 @@ impl Rules<'_> {
         Some(Decimal::from_scientific(text).or_else(|_| text.parse()).unwrap())
     }
 
-    /// The variant of the context and the tier, or the plainer ones.
+    /// The field of this context and this tier, and of no other.
     fn rate(&self, name: &str) -> Option<Decimal> {
-        let (above, tier) = (&self.above, self.tier);
-        let mut names = Vec::new();
-        if !above.is_empty() {
-            names.extend([format!("{name}{above}{tier}"), format!("{name}{above}")]);
-        }
-        names.extend([format!("{name}{tier}"), name.to_owned()]);
-        names.iter().find_map(|name| self.field(name))
+        self.field(&format!("{name}{}{}", self.above, self.tier))
     }
 
-    fn cost(&self, parts: &Parts, region: Option<&str>) -> Decimal {
-        let input = self.rate("input_cost_per_token").unwrap();
-        let output = self.rate("output_cost_per_token").unwrap();
+    /// Whether the price is in the file, for any context and tier.
+    fn has(&self, name: &str) -> bool {
+        let variants = ["_above_1", "_above_2", "_above_5", "_batches", "_flex", "_priority"];
+        self.fields.keys().filter_map(|field| field.strip_prefix(name)).any(|rest| {
+            let is_of_long_write =
+                rest.starts_with("_above_1hr") || rest.starts_with("_above_12hr");
+            rest.is_empty()
+                || !is_of_long_write && variants.iter().any(|variant| rest.starts_with(variant))
+        })
+    }
+
+    /// What `tokens` cost. `None` if they have a price in another context or tier alone.
+    fn part(&self, tokens: u64, names: &[&str], instead: Option<Decimal>) -> Option<Decimal> {
+        let rate = names.iter().find_map(|name| self.rate(name));
+        let rate = rate.or_else(|| instead.filter(|_| !names.iter().any(|name| self.has(name))));
+        if tokens == 0 { Some(Decimal::ZERO) } else { Some(rate? * Decimal::from(tokens)) }
+    }
+
+    fn cost(&self, parts: &Parts, region: Option<&str>) -> Option<Decimal> {
+        let input = self.rate("input_cost_per_token");
+        let output = self.rate("output_cost_per_token");
         let write = "cache_creation_input_token_cost";
         let long = [format!("{write}_above_1hr"), format!("{write}_above_12hr")];
-        let long = long.iter().find_map(|name| self.rate(name));
-        let reasoning = self.field("output_cost_per_reasoning_token");
+        let long = [long[0].as_str(), long[1].as_str()];
+        // The file has a price for one of the two writes: the other one has none.
+        let has_write = self.has(write) || long.iter().any(|name| self.has(name));
+        let for_write = input.filter(|_| !has_write);
+        let reasoning = "output_cost_per_reasoning_token";
         // At the price of output it is output, in each tier.
-        let reasoning = reasoning.filter(|rate| Some(*rate) != self.field("output_cost_per_token"));
-        let tokens = [
-            (parts.text, Some(input)),
-            (parts.audio, self.rate("input_cost_per_audio_token")),
-            (parts.read, self.rate("cache_read_input_token_cost")),
-            (parts.write, self.rate(write)),
-            (parts.write_long, long),
-        ]
-        .map(|(tokens, rate)| rate.unwrap_or(input) * Decimal::from(tokens))
-        .into_iter()
-        .sum::<Decimal>()
-            + output * Decimal::from(parts.output)
-            + reasoning.unwrap_or(output) * Decimal::from(parts.reasoning);
+        let is_output = self.field(reasoning) == self.field("output_cost_per_token");
+        let (output_tokens, reasoning_tokens) = match is_output {
+            true => (parts.output + parts.reasoning, 0),
+            false => (parts.output, parts.reasoning),
+        };
+        let tokens = self.part(parts.text, &["input_cost_per_token"], None)?
+            + self.part(parts.audio, &["input_cost_per_audio_token"], input)?
+            + self.part(parts.read, &["cache_read_input_token_cost"], input)?
+            + self.part(parts.write, &[write], for_write)?
+            + self.part(parts.write_long, &long, for_write)?
+            + self.part(output_tokens, &["output_cost_per_token"], None)?
+            + self.part(reasoning_tokens, &[reasoning], output)?;
         let uplift = region.and_then(|region| {
             self.field(&format!("regional_processing_uplift_multiplier_{region}"))
         });
@@ -171,8 +185,8 @@ impl Rules<'_> {
             let sizes: BTreeMap<String, Box<RawValue>> = serde_json::from_str(value.get()).unwrap();
             sizes["search_context_size_medium"].get().parse::<Decimal>().unwrap()
         });
-        tokens * uplift.unwrap_or(Decimal::ONE)
-            + search.unwrap_or_default() * Decimal::from(parts.searches)
+        let searches = search.unwrap_or_default() * Decimal::from(parts.searches);
+        Some(tokens * uplift.unwrap_or(Decimal::ONE) + searches)
     }
 }
 
@@ -189,6 +203,14 @@ fn above(fields: &BTreeMap<String, Box<RawValue>>, provider: &str, input: u64) -
     };
     let highest = thousands.collect::<BTreeSet<_>>().into_iter().rev().find(applies);
     highest.map_or(String::new(), |thousands| format!("_above_{thousands}k_tokens"))
+}
+
+/// The tier, or none where no tier has a price and each costs the same.
+fn priced_tier<'a>(fields: &BTreeMap<String, Box<RawValue>>, tier: &'a str) -> &'a str {
+    let tiers = ["_batches", "_flex", "_priority", "_ultrafast"];
+    let is_of_tier =
+        |field: &String| field.contains("cost") && tiers.iter().any(|tier| field.ends_with(tier));
+    if fields.keys().any(is_of_tier) { tier } else { "" }
 }
 
 #[test]
@@ -230,7 +252,7 @@ fn a_thousand_usages_cost_what_litellms_rules_say() {
     let long_models: Vec<_> =
         models.iter().filter(|(_, fields)| has_long(fields)).copied().collect();
     let mut dice = Dice(42);
-    let mut long = 0;
+    let (mut long, mut unknown) = (0, 0);
     for _ in 0..1000 {
         let models = if dice.up_to(1) == 0 { &models } else { &long_models };
         let (key, fields) = models[usize::try_from(dice.up_to(models.len() as u64 - 1)).unwrap()];
@@ -243,7 +265,8 @@ fn a_thousand_usages_cost_what_litellms_rules_say() {
         let region = [None, Some("eu"), Some("us")][usize::try_from(dice.up_to(2)).unwrap()];
         let above = above(fields, &slug, parts.input());
         long += usize::from(!above.is_empty());
-        let expected = Rules { fields, above, tier }.cost(&parts, region);
+        let expected =
+            Rules { fields, above, tier: priced_tier(fields, tier) }.cost(&parts, region);
         let (provider, model) = (litellm::provider(&slug), litellm::name(key, &slug));
         let query = Query {
             provider: Some(provider),
@@ -255,9 +278,14 @@ fn a_thousand_usages_cost_what_litellms_rules_say() {
             },
             at: "2026-11-20T12:00:00Z".parse().unwrap(),
         };
-        let cost = book.cost(&query, &parts.usage(region)).unwrap_or_else(|e| panic!("{key}: {e}"));
-        assert_eq!(cost.amount, expected, "{key}{tier} {region:?} {:#?}", cost.lines);
+        let cost = book.cost(&query, &parts.usage(region));
+        let found = cost.as_ref().ok().map(|cost| cost.amount);
+        assert_eq!(found, expected, "{key}{tier} {region:?} {cost:#?}");
+        unknown += usize::from(found.is_none());
     }
-    println!("1000 usages of {} models, {long} of them with a long context", models.len());
-    assert!(long > 100);
+    println!(
+        "1000 usages of {} models, {long} with a long context, {unknown} of unknown cost",
+        models.len()
+    );
+    assert!(long > 100 && unknown > 100 && unknown < 700);
 }

@@ -33,7 +33,7 @@ struct Registry {
     names: Vec<Listed>,
     book: PriceBook,
     /// Names of models that were left out.
-    left_out: BTreeMap<String, &'static str>,
+    left_out: BTreeMap<String, String>,
 }
 
 fn file(end: &str) -> Option<String> {
@@ -51,7 +51,7 @@ fn number(value: &Value) -> Option<Decimal> {
 fn registry(text: &str, names: Vec<Listed>) -> Registry {
     let imported = imported(text);
     let whole = imported.left_out.iter().filter(|one| one.field.is_none());
-    let left_out = whole.map(|one| (one.model.clone(), one.why)).collect();
+    let left_out = whole.map(|one| (one.model.clone(), one.why.to_string())).collect();
     let book = PriceBook::empty().with_overrides(&imported.text, "registry.yaml").unwrap();
     Registry { names, book, left_out }
 }
@@ -169,8 +169,8 @@ fn registries_names_find_their_own_rows_in_the_book_that_a_registry_becomes() {
                 // LiteLLM's name for `sonar` is Perplexity's name for another model.
                 let is_ambiguous =
                     provider == "perplexity" && name.strip_prefix("perplexity/") == Some(row);
-                let why =
-                    why.or(is_ambiguous.then_some(&"can be Perplexity's name of another model"));
+                let other = "can be Perplexity's name of another model".to_owned();
+                let why = why.or(is_ambiguous.then_some(&other));
                 assert!(why.is_some(), "{provider} {name}: {}", shown(&got));
                 *found.entry(format!("left out: {}", why.unwrap())).or_insert(0) += 1;
                 continue;

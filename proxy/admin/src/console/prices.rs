@@ -195,6 +195,7 @@ fn whole(price: &Price) -> Markup {
             @if !price.aliases.is_empty() {
                 div { dt { "Other names" } dd { (sentence(&price.aliases.join(", "))) } }
             }
+            @for gap in &price.without_rate { div { dt { "No rate" } dd { (sentence(gap)) } } }
         }
         div.cards {
         (rates("List price", &price.rates))

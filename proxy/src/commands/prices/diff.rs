@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use serde_json::{Value, json};
 use taximeter_pricing::{Change, Difference, PriceBook, PriceChange, diff as differences, import};
 
-use super::import::file_fault;
+use super::import::{file_fault, tell};
 use super::list::table;
 use crate::commands::failure::Failure;
 use crate::commands::load;
@@ -25,7 +25,8 @@ pub(super) enum DiffFormat {
     Json,
 }
 
-/// Prints the differences between `file` and `book`. The exit code is 1 if there are any.
+/// Prints the differences between `file` and `book`. The exit code is 1 if there are any. What is left
+/// out of a file of another project is told to `err`, since it counts as missing.
 ///
 /// Errors: the file cannot be read, or is no price file.
 pub(super) fn diff(
@@ -34,8 +35,9 @@ pub(super) fn diff(
     format: DiffFormat,
     today: Date,
     out: &mut impl Write,
+    err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let other = read(file, today)?;
+    let other = read(file, today, err)?;
     let found = differences(book, &other, today);
     match format {
         DiffFormat::Table => as_table(book, &found, out)?,
@@ -48,11 +50,15 @@ pub(super) fn diff(
 }
 
 /// Reads a price file, or a JSON file that `import` can read.
-fn read(file: &Path, today: Date) -> anyhow::Result<PriceBook> {
+fn read(file: &Path, today: Date, err: &mut impl Write) -> anyhow::Result<PriceBook> {
     let name = file.display().to_string();
     let text = load::price_file(file).map_err(Failure::from)?;
     let text = match text.trim_start().starts_with(['{', '[']) {
-        true => import(&text, &name, today).map_err(file_fault)?.text,
+        true => {
+            let imported = import(&text, &name, today).map_err(file_fault)?;
+            tell(&imported, err)?;
+            imported.text
+        }
         false => text,
     };
     Ok(PriceBook::empty().with_overrides(&text, &name).map_err(file_fault)?)

@@ -41,7 +41,10 @@ pub(super) fn file_fault(fault: impl Into<PriceFileError>) -> Failure {
     Failure::PriceFile(fault.into())
 }
 
-fn tell(imported: &Imported, err: &mut impl Write) -> anyhow::Result<()> {
+/// Says what is left out, and why.
+///
+/// Errors: `err` cannot be written.
+pub(super) fn tell(imported: &Imported, err: &mut impl Write) -> anyhow::Result<()> {
     let Imported { source, models, taken, left_out, .. } = imported;
     let whole = left_out.iter().filter(|left_out| left_out.field.is_none()).count();
     let parts = left_out.len() - whole;
@@ -55,7 +58,7 @@ fn tell(imported: &Imported, err: &mut impl Write) -> anyhow::Result<()> {
     }
     let mut reasons: BTreeMap<_, Vec<&LeftOut>> = BTreeMap::new();
     for one in left_out {
-        reasons.entry((one.field.as_deref(), one.why)).or_default().push(one);
+        reasons.entry((one.field.as_deref(), one.why.as_ref())).or_default().push(one);
     }
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     // Whole models come first, then the most frequent reasons.

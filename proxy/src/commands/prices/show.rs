@@ -1,15 +1,16 @@
 //! `taximeter prices show MODEL`: all prices of one model, in all versions.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use anyhow::bail;
-use comfy_table::CellAlignment;
+use comfy_table::{CellAlignment, Table};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use taximeter_pricing::{
-    Everywhere, Found, MeterName, NoRow, PriceBook, PriceMatch, Rates, Row, Rule, ServiceTier,
-    Threshold, When,
+    Combination, CombinedRates, Everywhere, Found, MeterName, NoRow, PriceBook, PriceMatch, Row,
+    Rule, ServiceTier, Threshold,
 };
 
 use super::list::{price, table};
@@ -44,7 +45,8 @@ pub(super) fn show(
     }
     writeln!(
         out,
-        "Prices are per 1,000,000 tokens, or per unit for other meters. `-` means no own price."
+        "Prices are per 1,000,000 tokens, or per unit for other meters. The cost of a request that \
+         needs a missing rate is unknown."
     )?;
     Ok(())
 }
@@ -79,26 +81,20 @@ fn none(book: &PriceBook, model: &str, now: Timestamp, all: &Everywhere<'_>) -> 
 }
 
 fn show_row(row: &Row, today: Date, out: &mut impl Write) -> anyhow::Result<()> {
-    let lines = lines(row);
-    let mut meters: Vec<MeterName> = Vec::new();
-    for (.., rates) in &lines {
-        meters.extend(rates.iter().map(|(meter, _)| meter));
-    }
-    meters.sort_unstable();
-    meters.dedup();
-
-    let header: Vec<&str> =
-        ["service tier", "context"].into_iter().chain(meters.iter().map(|m| m.as_str())).collect();
-    let mut table = table(&header);
-    for (tier, context, rates) in &lines {
-        let prices = meters.iter().map(|meter| price(rates, *meter));
-        table.add_row([tier.clone(), context.clone()].into_iter().chain(prices));
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let combinations = row.combinations();
+    let priced: Vec<_> = combinations.iter().filter(|combined| combined.has_rates()).collect();
     writeln!(out, "{} · {}{}", row.price_id, row.currency, in_force(row, today))?;
-    writeln!(out, "{table}")?;
+    writeln!(out, "{}", rates(row, &priced))?;
+    for gap in row.gaps() {
+        writeln!(out, "no rate: {gap}")?;
+    }
+    for whole in MeterName::ALL {
+        let parts = MeterName::ALL.into_iter().filter(|part| row.costs_as(*part) == Some(whole));
+        let parts: Vec<_> = parts.map(MeterName::as_str).collect();
+        if !parts.is_empty() {
+            writeln!(out, "as {whole}: {}", parts.join(", "))?;
+        }
+    }
     for (condition, words) in &row.when {
         for (word, effect) in words {
             if let Some(times) = effect.times {
@@ -124,40 +120,49 @@ fn in_force(row: &Row, today: Date) -> String {
     }
 }
 
-/// Each line: service tier or condition, context, rates.
-fn lines(row: &Row) -> Vec<(String, String, &Rates)> {
-    let long = row.long_context.iter().map(|long| {
-        let word = match long.threshold {
-            Threshold::Over(tokens) => format!("> {tokens}"),
-            Threshold::AtLeast(tokens) => format!("≥ {tokens}"),
-        };
-        (word, &long.card)
-    });
+/// A line for each combination with rates, and a column for each meter.
+fn rates(row: &Row, priced: &[&CombinedRates]) -> Table {
+    let meters: BTreeSet<_> = priced
+        .iter()
+        .flat_map(|combined| {
+            combined.rates.iter().map(|(meter, _)| meter).chain(combined.lacking.clone())
+        })
+        .collect();
     let short = match row.long_context.first().map(|long| long.threshold) {
         Some(Threshold::Over(tokens)) => format!("≤ {tokens}"),
         Some(Threshold::AtLeast(tokens)) => format!("< {tokens}"),
         None => String::new(),
     };
-    let mut lines = Vec::new();
-    for (context, card) in std::iter::once((short, &row.card)).chain(long) {
-        lines.push(("standard".to_owned(), context.clone(), &card.rates));
-        let tiers = ServiceTier::ALL.map(|tier| (tier, card.tiers.rates(tier)));
-        let priced = tiers.into_iter().filter_map(|(tier, rates)| Some((tier, rates?)));
-        lines
-            .extend(priced.map(|(tier, rates)| (tier.as_str().to_owned(), context.clone(), rates)));
+    let context = |threshold| match threshold {
+        Some(Threshold::Over(tokens)) => format!("> {tokens}"),
+        Some(Threshold::AtLeast(tokens)) => format!("≥ {tokens}"),
+        None => short.clone(),
+    };
+    let has_others = priced.iter().any(|combined| !others(&combined.combination).is_empty());
+    let before =
+        ["service tier", "context", "when"].into_iter().take(if has_others { 3 } else { 2 });
+    let columns = before.clone().count();
+    let header: Vec<_> = before.chain(meters.iter().map(|meter| meter.as_str())).collect();
+    let mut table = table(&header);
+    for CombinedRates { combination, rates, .. } in priced {
+        let tier = combination.tier.map_or("standard", ServiceTier::as_str).to_owned();
+        let before = [tier, context(combination.context), others(combination)];
+        let prices = meters.iter().map(|meter| match rates.rate(*meter) {
+            Some(_) => price(rates, *meter),
+            None => "unknown".to_owned(),
+        });
+        table.add_row(before.into_iter().take(columns).chain(prices));
     }
-    lines.extend(
-        row.off_peak.iter().map(|off_peak| ("off-peak".to_owned(), String::new(), &off_peak.rates)),
-    );
-    lines.extend(conditional(&row.when));
-    lines
+    for column in table.column_iter_mut().skip(columns) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
 }
 
-fn conditional(when: &When) -> impl Iterator<Item = (String, String, &Rates)> {
-    when.iter().flat_map(|(condition, words)| {
-        let priced = words.iter().filter(|(_, effect)| !effect.rates.is_empty());
-        priced.map(|(word, effect)| {
-            (format!("{} {word}", condition.as_str()), String::new(), &effect.rates)
-        })
-    })
+/// The hours and the conditions.
+fn others(combination: &Combination) -> String {
+    let off_peak = combination.off_peak.then(|| "off-peak".to_owned());
+    let conditions = combination.conditions.iter();
+    let words = conditions.map(|(condition, word)| format!("{} {word}", condition.as_str()));
+    off_peak.into_iter().chain(words).collect::<Vec<_>>().join(", ")
 }

@@ -27,10 +27,29 @@ fn the_list_can_be_narrowed() {
 }
 
 #[test]
-fn one_model_shows_its_tiers_and_contexts() {
-    let shown = prices(PricesCommand::Show { model: "gpt-5.4".into() }).unwrap();
-    for part in ["batch", "flex", "priority", "> 272000", "22.5"] {
-        assert!(shown.contains(part), "{part} in {shown}");
+fn one_model_shows_every_combination_and_names_each_without_a_rate() {
+    let overrides = "version: 2026-11-01\nmodels:\n- model: m\n  rates: {input: 1, cache_write: 2, \
+        output: 3, web_search_requests: 0.01}\n  tiers: {batch: {input: 0.5, output: 1.5}}\n  \
+        long_context:\n  - {over: 1000, rates: {input: 4, cache_write: 5, output: 6}}\n  when: \
+        {speed: {fast: {rates: {input: 7, cache_write: 8, output: 9}}}}\n";
+    let shown = prices_over(&[overrides], PricesCommand::Show { model: "m".into() }).unwrap();
+    let lines: Vec<_> =
+        shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for line in [
+        "service tier context when input cache_write output web_search_requests",
+        "standard ≤ 1000 1 2 3 0.01",
+        "standard ≤ 1000 speed fast 7 8 9 0.01",
+        "batch ≤ 1000 0.5 unknown 1.5 0.01",
+        "standard > 1000 4 5 6 0.01",
+        "no rate: cache_write in tier batch",
+        "no rate: all in tier batch with speed fast",
+        "no rate: all with long context (over 1000 tokens) with speed fast",
+        "no rate: all in tier batch with long context (over 1000 tokens)",
+        "no rate: all in tier flex, priority, ultrafast",
+        "as input: input_image",
+        "as output: reasoning",
+    ] {
+        assert!(lines.iter().any(|found| found == line), "{line} in {shown}");
     }
 }
 
@@ -174,13 +193,34 @@ fn a_file_that_says_the_same_as_the_book_differs_in_nothing() {
 }
 
 #[test]
+fn an_import_leaves_out_a_bad_model_and_says_so() {
+    let text = FOREIGN.replacen(
+        '{',
+        "{\"bad\": {\"litellm_provider\": \"p\",\n\"input_cost_per_token\": -1},",
+        1,
+    );
+    let import = |file| PricesCommand::Import { file, output: None };
+    let (code, out, err) = on_file(&text, import).unwrap();
+    assert_eq!(code, exit(0));
+    assert!(out.contains("gpt-5-nano") && !out.contains("bad"), "{out}");
+    assert!(err.starts_with("LiteLLM: 2 models, 1 imported, 1 skipped, 1 prices"), "{err}");
+    assert!(
+        err.contains("input_cost_per_token: expected a price") && err.contains("2:bad"),
+        "{err}"
+    );
+    let diff = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table };
+    let (_, _, err) = on_file(&text, diff).unwrap();
+    assert!(err.contains("2:bad"), "{err}");
+}
+
+#[test]
 fn a_file_that_cannot_be_used_ends_with_64() {
     let import = |file| PricesCommand::Import { file, output: None };
     let fault =
         on_file("{\"a\": {\"litellm_provider\": \"p\",\n\"input_cost_per_token\": -1}}", import);
     let fault = fault.unwrap_err();
     assert!(
-        fault.to_string().contains("prices.json:2: a.input_cost_per_token: expected"),
+        fault.to_string().contains("prices.json:2: a: input_cost_per_token: expected"),
         "{fault}"
     );
     assert_eq!(fault.downcast_ref::<Failure>().unwrap().exit_code(), 64);
