@@ -260,6 +260,7 @@ fn record(reserve: &Reserve, at: Timestamp) -> Record {
     let line = |meter: &str, tokens, price: &str| RecordLine {
         meter: meter.to_owned(),
         model: None,
+        price_match: None,
         tokens: Some(tokens),
         quantity: None,
         unit: None,
@@ -274,6 +275,7 @@ fn record(reserve: &Reserve, at: Timestamp) -> Record {
         amount,
         list_amount: amount,
         price_id: "builtin@2026-11-20#llama-3.1-8b".to_owned(),
+        price_match: Some("exact".into()),
         lines,
     });
     record

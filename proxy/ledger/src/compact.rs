@@ -276,6 +276,7 @@ fn cost(cost: &RecordCost, object: &mut Object<'_>) -> JsonResult {
     object.plain("amount", &cost.amount);
     object.plain("list_amount", &cost.list_amount);
     object.text("price_id", &cost.price_id);
+    object.maybe_text("price_match", cost.price_match.as_deref());
     object.name("lines");
     object.out.push(b'[');
     for (index, one) in cost.lines.iter().enumerate() {
@@ -291,6 +292,7 @@ fn cost(cost: &RecordCost, object: &mut Object<'_>) -> JsonResult {
 fn line(line: &RecordLine, object: &mut Object<'_>) -> JsonResult {
     object.text("meter", &line.meter);
     object.maybe_text("model", line.model.as_deref());
+    object.maybe_text("price_match", line.price_match.as_deref());
     object.number("tokens", line.tokens)?;
     if let Some(quantity) = &line.quantity {
         object.plain("quantity", quantity);

@@ -61,6 +61,7 @@ fn cost(amount: Decimal) -> RecordCost {
         amount,
         list_amount: amount,
         price_id: "builtin@2026-11-20#m".to_owned(),
+        price_match: Some("exact".into()),
         lines: Vec::new(),
     }
 }
@@ -377,8 +378,9 @@ fn whatever_a_record_holds_is_read_back() {
                 .map(|at| Some(Duration::from_micros(at)).filter(|at| at.as_micros() != 14)),
         )),
     };
-    let line = |model| RecordLine {
+    let line = |model: Option<String>| RecordLine {
         meter: "input".to_owned(),
+        price_match: model.is_some().then(|| "region+date".into()),
         model,
         tokens: Some(44),
         quantity: None,

@@ -31,6 +31,7 @@ pub(super) fn price(record: &Record) -> Option<RecordCost> {
         amount,
         list_amount: amount,
         price_id: "test".to_owned(),
+        price_match: None,
         lines: Vec::new(),
     })
 }

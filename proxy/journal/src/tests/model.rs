@@ -315,6 +315,7 @@ fn costly(request: u128) -> Entry {
             amount,
             list_amount: amount,
             price_id: "1/m".to_owned(),
+            price_match: None,
             lines: Vec::new(),
         });
     }

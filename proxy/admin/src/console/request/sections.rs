@@ -189,7 +189,10 @@ fn lines(cost: Option<&RecordCost>) -> Markup {
 fn cost_table(cost: &RecordCost) -> Markup {
     html! {
         div.scroll { table {
-            caption { "In " (name(&cost.currency)) ". Price: " (name(&cost.price_id)) }
+            caption {
+                "In " (name(&cost.currency)) ". Price: " (name(&cost.price_id))
+                @if let Some(words) = &cost.price_match { ", found by: " (name(words)) }
+            }
             thead { tr {
                 th scope="col" { "Meter" }
                 th.number scope="col" { "Quantity" }
