@@ -135,6 +135,7 @@ impl Journal {
                 id: reserve.id,
                 at: self.at,
                 response_model: reserve.request_model.clone(),
+                response_id: None,
                 service_tier: None,
                 usage,
             };
@@ -147,7 +148,8 @@ impl Journal {
     fn add(&mut self, entry: &Entry) -> Result<()> {
         if self.bytes.len() >= SEGMENT_BYTES {
             self.end_segment()?;
-            self.seal(&Entry::Checkpoint(Box::new(self.tally.checkpoint(self.at))))?;
+            let checkpoint = self.tally.checkpoint(self.at);
+            self.seal(&Entry::Checkpoint(Box::new(checkpoint)))?;
         }
         self.seal(entry)
     }
@@ -201,6 +203,7 @@ impl Journal {
             amount: None,
             input_tokens: Some(845),
             output_tokens: Some(0),
+            background: false,
         })
     }
 

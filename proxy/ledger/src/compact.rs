@@ -151,7 +151,8 @@ pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> JsonResult {
             object.plain("amount", amount);
         }
         object.number("input_tokens", reserve.input_tokens)?;
-        object.number("output_tokens", reserve.output_tokens)
+        object.number("output_tokens", reserve.output_tokens)?;
+        if reserve.background { object.value("background", &true) } else { Ok(()) }
     })
 }
 
@@ -161,6 +162,7 @@ pub(crate) fn progress(progress: &Progress, out: &mut Vec<u8>) -> JsonResult {
         object.plain("id", &progress.id);
         object.at("at", progress.at);
         object.maybe_text("response_model", progress.response_model.as_deref());
+        object.maybe_text("response_id", progress.response_id.as_deref());
         object.maybe_text("service_tier", progress.service_tier.as_deref());
         object.object("usage", |object| usage(&progress.usage, object))
     })

@@ -268,6 +268,17 @@ impl RecordUsage {
     }
 }
 
+impl RecordUsage {
+    /// Notes that the output is not known, because the answer goes on after the request.
+    pub fn go_on(&mut self) {
+        self.source = Source::Unknown;
+        self.output_tokens = None;
+        self.sources.insert(Member::OutputTokens, Source::Unknown);
+        self.flagged.insert(Member::OutputTokens, vec![Flag::Missing, Flag::Pending]);
+        self.flags.push(Flag::Pending);
+    }
+}
+
 /// The usage that is priced. A record contains everything that a price depends on.
 impl From<&RecordUsage> for Usage {
     fn from(usage: &RecordUsage) -> Self {
