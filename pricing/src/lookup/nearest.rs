@@ -129,7 +129,11 @@ mod tests {
             book.nearest("anthropic/Claude-Sonet-4.5", at, 1),
             ["anthropic/claude-sonnet-4-5"]
         );
-        assert_eq!(book.nearest("gpt-oss-120b", at, 9).len(), 3);
+        let served = book.nearest("gpt-oss-120b", at, 9);
+        assert!(
+            served.len() > 2 && served.iter().all(|name| name.contains("gpt-oss")),
+            "{served:?}"
+        );
         assert!(book.nearest("zzzzzzzzzzzz", at, 9).is_empty());
     }
 }
