@@ -150,11 +150,15 @@ impl PriceBook {
             };
             return Ok(Found { row, how, region });
         }
+        let has_model = || {
+            let mut rows = self.rows_named(parts.core());
+            rows.any(|row| row.provider.as_deref().is_none_or(|of| of == provider))
+        };
         Err(match parts.kind() {
-            Kind::Plain => NoRow::Unknown(name),
             Kind::Tuned => NoRow::Tuned(name),
-            Kind::Variant => NoRow::Variant(name),
             Kind::Deployment => NoRow::Deployment(name),
+            Kind::Variant if has_model() => NoRow::Variant(name),
+            Kind::Plain | Kind::Variant => NoRow::Unknown(name),
         })
     }
 

@@ -40,8 +40,13 @@ fn main() -> anyhow::Result<()> {
     };
     let chunks: Vec<Bytes> = (0..CHUNKS_MADE).map(|at| chunk(at).into()).collect();
     let started_at = now();
-    let mut meter =
-        Meter::new(Setup { wire, dialect: Dialect::Vllm, started_at, hidden: hidden(&shape) });
+    let mut meter = Meter::new(Setup {
+        wire,
+        dialect: Dialect::Vllm,
+        started_at,
+        hidden: hidden(&shape),
+        has_one_prompt: false,
+    });
     meter.on_head(200, Some("text/event-stream"), None);
     let mut at = started_at;
     let mut forwarded = 0;

@@ -153,7 +153,7 @@ fn a_region_is_a_condition_of_the_row_or_the_cost_is_unknown() {
         ),
         ("arn:aws:bedrock:us-east-1:1:application-inference-profile/a1", "deployment"),
         ("arn:aws:bedrock:us-east-1:1:provisioned-model/a1", "deployment"),
-        ("anthropic.claude-3-haiku-20240307-v1:0:48k", "variant"),
+        ("anthropic.claude-3-haiku-20240307-v1:0:48k", "unknown"),
     ] {
         assert_eq!(found(&book, &query("aws.bedrock", name, "")), expected, "{name}");
     }

@@ -1,8 +1,9 @@
 //! Azure: `REGION/MODEL` in price lists, and `azureml://registries/R/models/M/versions/V` for models
 //! of the catalogue.
 
+use super::parts::{Name, Region, behind};
 use super::platform::Platform;
-use super::{Name, Region, behind, tail};
+use super::tail;
 use crate::rule::Rule;
 
 /// Regions that price lists write before a model. Other regions have two letters.

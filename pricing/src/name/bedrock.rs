@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::{Kind, Name, Region, before, behind, tail};
+use super::parts::{Kind, Name, Region, before, behind};
+use super::tail;
 use crate::rule::Rule;
 
 /// Geographies of inference profiles. Others have two letters, `us`, `eu`, `jp`, or stand before a

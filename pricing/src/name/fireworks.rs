@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::parts::{Cuts, Kind, Name, behind};
 use super::platform::Platform;
-use super::{Cuts, Kind, Name, behind, tail};
+use super::tail;
 use crate::rule::{PriceMatch, Rule};
 
 /// Where Fireworks keeps the models that it serves for all.

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::parts::{Kind, Name, Region, behind};
 use super::platform::Platform;
-use super::{Kind, Name, Region, behind, tail};
+use super::tail;
 use crate::rule::Rule;
 
 const MODELS: &str = "models/";

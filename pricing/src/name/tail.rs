@@ -2,12 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::parts::{Cuts, Kind, Name, TUNED, before, behind};
 use super::platform::Platform;
-use super::{Cuts, Kind, Name};
 use crate::rule::{PriceMatch, Rule};
-
-/// Before the base of a fine-tuned model.
-pub(super) const TUNED: &str = "ft:";
 
 /// Between the base of a fine-tuned model and the customer's number: Azure's and OpenAI's older way.
 const TUNED_BEHIND: [&str; 2] = [".ft-", ":ft-"];
@@ -22,7 +19,7 @@ pub(super) fn read<'a>(name: Name<'a>, platform: Platform) -> Name<'a> {
         let tails = tails(&text, PriceMatch::EXACT, platform);
         return Name { kind: Kind::Tuned, tails, ..name.spelled_as(text, Rule::Tuned) };
     }
-    if let Some(rest) = super::behind(&name.text, TUNED) {
+    if let Some(rest) = behind(&name.text, TUNED) {
         let mut all = Cuts::one(name.text.len(), PriceMatch::EXACT);
         if let Some(base) = rest.find(':') {
             let row = name.text.get(..TUNED.len().saturating_add(base)).unwrap_or_default();
@@ -40,14 +37,14 @@ pub(super) fn read<'a>(name: Name<'a>, platform: Platform) -> Name<'a> {
 
 /// Whether a model is fine-tuned.
 pub(super) fn is_tuned(model: &str) -> bool {
-    super::behind(model, TUNED).is_some() || tuned_base(model).is_some()
+    behind(model, TUNED).is_some() || tuned_base(model).is_some()
 }
 
 /// The base of a fine-tuned model that stands before the mark.
 fn tuned_base(model: &str) -> Option<&str> {
     let is_mark = |at: &usize| {
         let rest = model.get(*at..).unwrap_or_default();
-        TUNED_BEHIND.iter().any(|mark| super::behind(rest, mark).is_some())
+        TUNED_BEHIND.iter().any(|mark| behind(rest, mark).is_some())
     };
     let at = (1..model.len()).find(is_mark)?;
     model.get(..at)
@@ -56,10 +53,10 @@ fn tuned_base(model: &str) -> Option<&str> {
 /// The end of `text`, reached by `rules`, and the ends before what may be left out.
 fn tails(text: &str, rules: PriceMatch, platform: Platform) -> Cuts {
     let mut cuts = Cuts::one(text.len(), rules);
-    if let Some(model) = platform.latest.and_then(|latest| super::before(text, latest)) {
+    if let Some(model) = platform.latest.and_then(|latest| before(text, latest)) {
         cuts.cut(model.len(), Rule::Latest);
     } else if platform.has_dated_snapshots
-        && !OTHER_PRICES.iter().any(|snapshot| super::before(text, snapshot).is_some())
+        && !OTHER_PRICES.iter().any(|snapshot| before(text, snapshot).is_some())
         && let Some(model) = without_date(text)
     {
         cuts.cut(model.len(), Rule::Date);

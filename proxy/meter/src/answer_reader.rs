@@ -31,6 +31,11 @@ pub struct Setup {
     pub started_at: Instant,
     /// What only we asked for: it is taken out.
     pub hidden: Hidden,
+    /// Whether the request has one prompt, by [`RequestFacts::has_one_prompt`]. Several answers to
+    /// it share its tokens.
+    ///
+    /// [`RequestFacts::has_one_prompt`]: crate::RequestFacts::has_one_prompt
+    pub has_one_prompt: bool,
 }
 
 /// Reads the events of one answer, in order.
@@ -52,7 +57,7 @@ impl AnswerReader {
     /// A reader that has read nothing yet.
     pub(crate) fn new(setup: Setup) -> Self {
         Self {
-            format: setup.wire.format(),
+            format: setup.wire.format_of(setup.has_one_prompt),
             dialect: setup.dialect,
             detector: DialectDetector::new(setup.dialect),
             hidden: setup.hidden,

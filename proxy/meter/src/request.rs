@@ -53,6 +53,9 @@ pub struct RequestFacts {
     pub include_usage: Option<bool>,
     /// `n`, where it is at least one.
     pub choices: Option<u64>,
+    /// Whether it has one prompt, a text, on the wire format whose answers do not say whether they
+    /// are to one prompt or to several.
+    pub has_one_prompt: bool,
     /// The most tokens that each answer may have: the largest of `max_tokens`,
     /// `max_completion_tokens`, `max_output_tokens` and `n_predict`, as engines differ in which of
     /// them they obey. `None` where the request has none of them, or one of them is below one.
@@ -90,6 +93,7 @@ enum BodyMember {
     IncludeObfuscation,
     ContinuousUsageStats,
     ReturnTokenIds,
+    Prompt,
 }
 
 impl JsonReader {
@@ -147,7 +151,8 @@ impl JsonReader {
         let stated = key.filter(|_| self.states);
         self.parameter = stated.and_then(|key| Parameter::named(parent, key));
         self.opens = stated.and_then(|key| Parent::named(parent, key));
-        if let Some(member) = self.member {
+        // Engines judge by themselves what several prompts are.
+        if let Some(member) = self.member.filter(|member| *member != BodyMember::Prompt) {
             let bit = 1 << member as u16;
             if self.seen & bit != 0 {
                 return Err(RequestFault::DuplicateKey { key: member.path() });
@@ -195,6 +200,7 @@ impl JsonReader {
             BodyMember::ServiceTier => self.facts.service_tier = text(kind, self.json.text()),
             BodyMember::ContinuousUsageStats => places.continuous_usage = asked(kind, start, end),
             BodyMember::ReturnTokenIds => places.token_ids = asked(kind, start, end),
+            BodyMember::Prompt => self.facts.note_prompt(kind == Scalar::String),
             BodyMember::IncludeObfuscation => {}
         }
         Ok(())
@@ -252,6 +258,11 @@ impl JsonReader {
                 self.facts.places.token_ids = Flag::Odd;
                 Ok(())
             }
+            (BodyMember::Prompt, _) => {
+                self.facts.note_prompt(false);
+                self.follow(container);
+                Ok(())
+            }
             _ => self.unclear(member),
         }
     }
@@ -291,6 +302,7 @@ impl RequestFacts {
             stream: wire.streams_by_default(),
             include_usage: None,
             choices: None,
+            has_one_prompt: false,
             max_output_tokens: None,
             user: None,
             service_tier: None,
@@ -300,6 +312,11 @@ impl RequestFacts {
             wire,
             places: Places::default(),
         }
+    }
+
+    /// Notes a prompt, or a list of them.
+    const fn note_prompt(&mut self, is_text: bool) {
+        self.has_one_prompt = is_text && matches!(self.wire, Wire::Generate);
     }
 
     /// Notes `n`.
@@ -361,6 +378,7 @@ impl BodyMember {
             (1, "user") => Some(Self::User),
             (1, "service_tier") => Some(Self::ServiceTier),
             (1, "return_token_ids") => Some(Self::ReturnTokenIds),
+            (1, "text" | "inputs") => Some(Self::Prompt),
             (2, "include_usage") => Some(Self::IncludeUsage),
             (2, "include_obfuscation") => Some(Self::IncludeObfuscation),
             (2, "continuous_usage_stats") => Some(Self::ContinuousUsageStats),
@@ -385,6 +403,7 @@ impl BodyMember {
             Self::IncludeObfuscation => "stream_options.include_obfuscation",
             Self::ContinuousUsageStats => "stream_options.continuous_usage_stats",
             Self::ReturnTokenIds => "return_token_ids",
+            Self::Prompt => "text",
         }
     }
 
@@ -405,7 +424,8 @@ impl BodyMember {
             | Self::IncludeUsage
             | Self::IncludeObfuscation
             | Self::ContinuousUsageStats
-            | Self::ReturnTokenIds => false,
+            | Self::ReturnTokenIds
+            | Self::Prompt => false,
         }
     }
 

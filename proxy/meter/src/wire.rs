@@ -61,7 +61,7 @@ wires! {
     /// `/v1/embeddings`, also rerank, score, classify, pooling and moderations: input only
     Embeddings: Some(&embeddings::Embeddings),
     /// `/generate` of SGLang, LMDeploy and TGI
-    Generate: Some(&generate::Generate),
+    Generate: Some(&generate::Generate { has_one_prompt: false }),
     /// `/completion` of llama.cpp
     LlamaCompletion: Some(&llama_completion::LlamaCompletion),
     /// `/api/chat` of Ollama
@@ -95,6 +95,15 @@ wires! {
 }
 
 impl Wire {
+    /// How the answers to a request are read. `has_one_prompt` says whether they are all to one
+    /// prompt, where the answers do not.
+    pub(crate) fn format_of(self, has_one_prompt: bool) -> Option<&'static dyn Format> {
+        match self {
+            Self::Generate if has_one_prompt => Some(&generate::Generate { has_one_prompt: true }),
+            _ => self.format(),
+        }
+    }
+
     /// Whether requests usually name a model. On the other wire formats engines serve the model
     /// that they have loaded, and providers have a default.
     #[must_use]

@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     for &wire in Wire::ALL {
         let started_at = Instant::now();
         let dialect = Dialect::Auto;
-        let mut meter = Meter::new(Setup { wire, dialect, started_at, hidden: Hidden::default() });
+        let mut meter = Meter::new(Setup { wire, dialect, started_at, hidden: Hidden::default(), has_one_prompt: false });
         meter.on_head(200, Some("application/json"), None);
         let passage = meter.on_bytes(started_at, Bytes::copy_from_slice(data));
         let seen = [passage.forward, passage.hold, meter.take_withheld()].concat();

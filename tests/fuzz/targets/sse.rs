@@ -25,6 +25,7 @@ fuzz_target!(|data: &[u8]| {
             running_usage: choice & 0x40 != 0,
             token_ids: choice & 0x20 != 0,
         },
+        has_one_prompt: choice & 0x08 != 0,
     };
     let content_type = TYPES[usize::from(choice & 0x10 != 0)];
 

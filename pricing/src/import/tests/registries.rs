@@ -164,14 +164,13 @@ fn registries_names_find_their_own_rows_in_the_book_that_a_registry_becomes() {
         let mut found = BTreeMap::new();
         for Listed { provider, name, row, rates } in &names {
             let why = left_out.get(name).or_else(|| left_out.get(&format!("{provider}/{name}")));
-            let why = why.map(String::as_str);
             let got = book.lookup(&query(provider, name));
             let Ok(got) = got else {
                 // LiteLLM's name for `sonar` is Perplexity's name for another model.
                 let is_ambiguous =
                     provider == "perplexity" && name.strip_prefix("perplexity/") == Some(row);
-                let why =
-                    why.or(is_ambiguous.then_some("can be Perplexity's name of another model"));
+                let ambiguous = is_ambiguous.then_some("can be Perplexity's name of another model");
+                let why = why.map(String::as_str).or(ambiguous);
                 assert!(why.is_some(), "{provider} {name}: {}", shown(&got));
                 *found.entry(format!("left out: {}", why.unwrap())).or_insert(0) += 1;
                 continue;

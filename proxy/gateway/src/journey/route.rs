@@ -27,6 +27,8 @@ pub struct Chosen {
     pub stream: bool,
     /// How many answers it asks for at once.
     pub(crate) choices: u64,
+    /// Whether it has one prompt, where its answers do not say.
+    pub(crate) has_one_prompt: bool,
     /// What else it states, where that is told.
     pub parameters: Vec<(Parameter, String)>,
     /// The most tokens that each of them may have.
@@ -90,6 +92,7 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
         stream: call.route.streams() || facts.as_ref().is_some_and(|facts| facts.stream),
         choices: facts.as_ref().and_then(|facts| facts.choices).unwrap_or(1),
+        has_one_prompt: facts.as_ref().is_some_and(|facts| facts.has_one_prompt),
         parameters: parameters.unwrap_or_default(),
         max_tokens: facts.as_ref().and_then(|facts| facts.max_output_tokens),
         hidden,

@@ -78,6 +78,7 @@ impl Settlement {
                 dialect: chosen.dialect,
                 started_at: call.started,
                 hidden: chosen.hidden,
+                has_one_prompt: chosen.has_one_prompt,
             },
         };
         let (kept, held) = (chosen.kept.take(), chosen.held.take());

@@ -62,6 +62,7 @@ struct Exchange<'a> {
     content_type: Option<&'a str>,
     hidden: Hidden,
     end: StreamEnd,
+    has_one_prompt: bool,
 }
 
 impl Exchange<'_> {
@@ -73,12 +74,13 @@ impl Exchange<'_> {
             content_type: Some("text/event-stream"),
             hidden: NOTHING,
             end: StreamEnd::Clean,
+            has_one_prompt: false,
         }
     }
 
     fn meter(self, started_at: Instant) -> Meter {
-        let Self { wire, dialect, hidden, .. } = self;
-        Meter::new(Setup { wire, dialect, started_at, hidden })
+        let Self { wire, dialect, hidden, has_one_prompt, .. } = self;
+        Meter::new(Setup { wire, dialect, started_at, hidden, has_one_prompt })
     }
 
     fn ride<'r>(self, started_at: Instant, reads: impl IntoIterator<Item = &'r [u8]>) -> Ride {

@@ -232,6 +232,23 @@ fn facts_are_what_the_body_says() {
 }
 
 #[test]
+fn one_prompt_is_a_text_where_answers_do_not_say_how_many_there_are() {
+    for (body, expected) in [
+        (r#"{"text":"a","sampling_params":{"n":2}}"#, true),
+        (r#"{"sampling_params":{"n":2},"inputs":"a"}"#, true),
+        (r#"{"text":["a","b"]}"#, false),
+        (r#"{"text":{"a":"b"}}"#, false),
+        (r#"{"input_ids":[[1,2],[3]]}"#, false),
+        (r#"{"sampling_params":{"text":"a"}}"#, false),
+    ] {
+        let facts = read_in(Wire::Generate, &[body.as_bytes()]).unwrap();
+        assert_eq!(facts.has_one_prompt, expected, "{body}");
+        let elsewhere = read_in(Wire::Embeddings, &[body.as_bytes()]).unwrap();
+        assert!(!elsewhere.has_one_prompt, "{body}");
+    }
+}
+
+#[test]
 fn a_body_may_leave_its_model_to_the_engine() {
     for wire in Wire::ALL {
         for body in ["{}", r#"{"model":null}"#] {

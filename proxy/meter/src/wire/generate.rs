@@ -9,7 +9,10 @@ use crate::usage::{Part, Report};
 use taximeter_framing::Event;
 
 #[derive(Debug)]
-pub(super) struct Generate;
+pub(crate) struct Generate {
+    /// Whether all answers are to one prompt, which the answer does not tell.
+    pub(crate) has_one_prompt: bool,
+}
 
 impl Format for Generate {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
@@ -29,7 +32,7 @@ impl Format for Generate {
             facts.content.of_choice(0, part.index);
             facts.content.are_whole(0);
             if let Some(report) = &mut part.usage {
-                report.part = Some(Part::Prompt(part.index));
+                report.part = Some(self.part(part.index));
                 // Running totals, until one says why it ended.
                 report.is_partial = part.finish_reason.is_none();
             }
@@ -42,8 +45,14 @@ impl Format for Generate {
         let mut facts = Facts::default();
         let mut index = 0;
         // One for each prompt, or each choice.
-        Reader::new(body).one_or_each(|value| part(value, &mut index, &mut facts))?;
+        Reader::new(body).one_or_each(|value| part(value, &mut index, self, &mut facts))?;
         Ok(facts)
+    }
+}
+
+impl Generate {
+    const fn part(&self, index: u64) -> Part {
+        if self.has_one_prompt { Part::Choice(index) } else { Part::Prompt(index) }
     }
 }
 
@@ -51,6 +60,7 @@ impl Format for Generate {
 pub(super) fn part<'a>(
     value: &mut Reader<'a>,
     index: &mut u64,
+    format: &Generate,
     facts: &mut Facts<'a>,
 ) -> Result<(), Malformed> {
     let mut part = GeneratePart::default();
@@ -59,6 +69,9 @@ pub(super) fn part<'a>(
     facts.content.push(part.text);
     facts.content.of_choice(from, *index);
     part.index = *index;
+    if let Some(report) = part.usage.as_mut().filter(|_| *index > 0) {
+        report.part = Some(format.part(*index));
+    }
     part.finish(facts);
     *index += 1;
     Ok(())

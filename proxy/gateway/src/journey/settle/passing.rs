@@ -138,7 +138,13 @@ mod tests {
     fn meter() -> Meter {
         let started_at = clock::now();
         let wire = Wire::ChatCompletions;
-        Meter::new(Setup { wire, dialect: Dialect::OpenAi, started_at, hidden: Hidden::default() })
+        Meter::new(Setup {
+            wire,
+            dialect: Dialect::OpenAi,
+            started_at,
+            hidden: Hidden::default(),
+            has_one_prompt: false,
+        })
     }
 
     /// Feeds a text in events of `step` characters, and counts as a request does.

@@ -111,6 +111,44 @@ fn answers_that_were_not_chosen_are_output_too() {
     assert_eq!([usage.input_tokens, usage.output_tokens], [Some(20), Some(17)]);
 }
 
+/// What SGLang says of each answer, in an event and in a whole answer.
+fn generated(index: usize, output: u64) -> String {
+    format!(
+        r#"{{"index":{index},"text":"a b","meta_info":{{"id":"r{index}","prompt_tokens":9,
+        "cached_tokens":4,"completion_tokens":{output},"finish_reason":{{"type":"stop"}}}}}}"#
+    )
+}
+
+proptest! {
+    /// SGLang numbers prompts and the answers to one prompt alike, and each tells its prompt.
+    #[test]
+    fn several_answers_to_one_prompt_share_it_and_those_to_several_do_not(
+        outputs in prop::collection::vec(1_u64..1 << 40, 1..6),
+        has_one_prompt in any::<bool>(),
+        is_document in any::<bool>(),
+    ) {
+        let parts = outputs.iter().enumerate().map(|(at, output)| generated(at, *output));
+        let (content_type, body) = if is_document {
+            ("application/json", format!("[{}]", parts.collect::<Vec<_>>().join(",")))
+        } else {
+            let events = parts.map(|part| format!("data: {}\n\n", part.replace('\n', " ")));
+            ("text/event-stream", events.chain(["data: [DONE]\n\n".to_owned()]).collect())
+        };
+        let exchange = Exchange {
+            wire: Wire::Generate,
+            dialect: Dialect::Sglang,
+            content_type: Some(content_type),
+            has_one_prompt,
+            ..Exchange::chat()
+        };
+        let usage = measure(exchange, &body).reported.unwrap().usage;
+        let prompts = if has_one_prompt { 1 } else { outputs.len() as u64 };
+        prop_assert_eq!(usage.input_tokens, Some(9 * prompts));
+        prop_assert_eq!(usage.cache_read_input_tokens, Some(4 * prompts));
+        prop_assert_eq!(usage.output_tokens, Some(outputs.iter().sum()));
+    }
+}
+
 proptest! {
     /// Neighbours without usage, in any place, take nothing away.
     #[test]

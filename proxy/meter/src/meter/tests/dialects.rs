@@ -219,7 +219,13 @@ proptest! {
 fn headers_show_who_answers_before_anything_is_read() {
     let started_at = epoch();
     let (wire, dialect) = (Wire::ChatCompletions, Dialect::Auto);
-    let mut meter = Meter::new(Setup { wire, dialect, started_at, hidden: Hidden::default() });
+    let mut meter = Meter::new(Setup {
+        wire,
+        dialect,
+        started_at,
+        hidden: Hidden::default(),
+        has_one_prompt: false,
+    });
     meter.on_headers([("server", "llama.cpp")]);
     assert_eq!(meter.finish(started_at, StreamEnd::Clean).dialect, Dialect::LlamaCpp);
 }

@@ -25,6 +25,7 @@ fn measure_on(wire: Wire, dialect: Dialect, answer: &str, end: StreamEnd) -> Mea
         dialect,
         started_at: clock::now(),
         hidden: taximeter_meter::Hidden::default(),
+        has_one_prompt: false,
     };
     let mut meter = Meter::new(setup);
     let kind = if answer.starts_with('{') { "application/json" } else { "text/event-stream" };
