@@ -33,7 +33,7 @@ const RECORD: &str = r#"{
     },
     "cost": {
         "currency": "USD", "amount": "0.00028600", "list_amount": "0.00028600",
-        "price_id": "builtin@2026-11-20#m",
+        "price_id": "builtin@2026-11-20#m", "price_match": "exact",
         "lines": [
             {"meter": "input", "tokens": 44, "unit_price": "0.0000005", "amount": "0.0000220"},
             {"meter": "cache_read", "tokens": 768, "unit_price": "0.00000005",

@@ -257,6 +257,17 @@ fn prices_are_told_by_model_provider_and_date() {
         let priced = asked(&format!("?model={model}&provider={provider}"));
         assert_eq!(list(&priced["prices"]).len(), 1, "{row}");
     }
+    for (name, words) in [
+        ("gpt-4o-mini", "exact"),
+        ("gpt-4o-mini-2024-07-18", "date"),
+        ("OpenAI/GPT-4o-mini", "provider+case"),
+    ] {
+        assert_eq!(asked(&format!("?model={name}"))["prices"][0]["price_match"], words);
+    }
+    let unknown = gateway.admin("/api/v1/prices?model=ft:gpt-4o-mini:acme::9x&provider=openai");
+    assert!(unknown.text().contains("is a fine-tuned model"), "{}", unknown.text());
+    let unknown = gateway.admin("/api/v1/prices?model=gpt4o-mini");
+    assert!(unknown.text().contains("names like it: openai/gpt-4o-mini"), "{}", unknown.text());
     let unknown = gateway.admin("/api/v1/prices?model=home-grown");
     assert_eq!(unknown.status(), 404);
     description.checked("/api/v1/prices", &unknown);

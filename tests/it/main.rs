@@ -25,6 +25,7 @@ mod admin_tls;
 mod against;
 mod answered_errors;
 mod api;
+mod background;
 mod bytes_pass;
 mod captured;
 mod counting;

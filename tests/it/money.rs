@@ -132,6 +132,52 @@ fn a_model_without_a_price_costs_unknown_and_not_zero() {
 }
 
 #[test]
+fn the_record_says_what_found_the_price_or_its_cost_is_unknown() {
+    let rows = "version: 2026-11-20\nprovider: aws.bedrock\nmodels:\n\
+                - model: anthropic.claude-sonnet-5\n  rates: {input: 2, output: 10}\n  \
+                when: {region: {us: {times: 1.1}}}\n";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let prices = folder.path().join("prices.yaml");
+    std::fs::write(&prices, rows).expect("write the prices");
+    let overrides = format!("prices: {{overrides: \"{}\"}}", prices.display());
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: bedrock").with(&overrides).start();
+    let answer = r#"{"output":{"message":{"role":"assistant","content":[{"text":"Hi"}]}},
+"stopReason":"end_turn","usage":{"inputTokens":100,"outputTokens":10,"totalTokens":110},
+"metrics":{"latencyMs":3}}"#;
+    let priced = [
+        ("anthropic.claude-sonnet-5", Some(("exact", "0.0003"))),
+        ("global.anthropic.claude-sonnet-5", Some(("region", "0.0003"))),
+        ("us.anthropic.claude-sonnet-5-20260801-v1:0", Some(("region+version+date", "0.00033"))),
+        (
+            "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-sonnet-5",
+            Some(("path+region", "0.00033")),
+        ),
+        ("jp.anthropic.claude-sonnet-5", None),
+        ("arn:aws:bedrock:us-east-1:1:application-inference-profile/a1b2", None),
+    ];
+    for (number, (model, found)) in priced.into_iter().enumerate() {
+        let segment = model.replace(':', "%3A").replace('/', "%2F");
+        let body = r#"{"messages":[{"role":"user","content":[{"text":"Hello"}]}]}"#;
+        let ask = post(&format!("/model/{segment}/converse"), "", body);
+        let mut client = Client::saying(gateway.address(), &ask);
+        engine.answer_once(&json_answer(answer));
+        assert_eq!(client.answer().status(), 200, "{model}");
+        let records = gateway.await_records(number + 1);
+        let is_of_model = |record: &&Value| record["request_model"] == model;
+        let record = records.iter().find(is_of_model).expect("a record");
+        let cost = &record["cost"];
+        match found {
+            Some((words, amount)) => {
+                assert_eq!(cost["price_match"], words, "{record:#}");
+                assert_eq!(decimal(&cost["amount"]), amount.parse().expect("a decimal"));
+            }
+            None => assert_eq!(*cost, Value::Null, "{record:#}"),
+        }
+    }
+}
+
+#[test]
 fn bills_may_be_in_another_currency_at_the_exchange_rate_of_the_operator() {
     let engine = Engine::start();
     let exchange = "exchange: [{from: USD, rate: 0.5, since: 2020-01-01}]";

@@ -283,37 +283,6 @@ fn a_moderation_generates_nothing_and_its_input_is_counted() {
 }
 
 #[test]
-fn what_a_response_in_the_background_will_use_is_unknown_and_asking_for_it_bills_nothing() {
-    let engine = Engine::start();
-    let gateway = Gateway::before(&engine);
-    let ask = r#"{"model":"gpt-4o-mini","input":"Where to?","background":true}"#;
-    let queued = r#"{"id":"resp_1","model":"gpt-4o-mini","status":"queued","usage":null}"#;
-    let mut client = Client::saying(gateway.address(), &post("/v1/responses", "", ask));
-    engine.answer_once(&json_answer(queued));
-    assert_eq!(client.answer().text(), queued);
-    let done = r#"{"id":"resp_1","model":"gpt-4o-mini","status":"completed","output":[],
-        "usage":{"input_tokens":9,"output_tokens":5,"total_tokens":14}}"#;
-    client.send(&bare("GET", "/v1/responses/resp_1", ""));
-    engine.answer_once(&json_answer(done));
-    assert_eq!(client.answer().text(), done);
-    let events = ["event: response.completed\ndata: {\"type\":\"response.completed\"}\n\n"];
-    client.send(&bare("GET", "/v1/responses/resp_1?stream=true", ""));
-    engine.answer_once(&stream_answer(&events));
-    assert_eq!(client.answer().text(), events.concat());
-    client.send(&post("/v1/responses/resp_1/cancel", "", "{}"));
-    engine.answer_once(&json_answer(done));
-    assert_eq!(client.answer().status(), 200);
-    let record = gateway.record();
-    assert_eq!(record["end"], "complete");
-    assert!(usage(&record, "input_tokens").as_u64() > Some(0), "{record}");
-    assert!(usage(&record, "output_tokens").is_null(), "{record}");
-    assert_eq!(usage(&record, "source"), "unknown");
-    let flags = usage(&record, "flags").as_array().expect("flags");
-    assert!(flags.contains(&"pending".into()), "{record}");
-    assert!(record["cost"].is_null(), "{record}");
-}
-
-#[test]
 fn only_a_status_that_has_no_body_makes_an_empty_answer_whole() {
     let ask = post("/v1/chat/completions", "Connection: close\r\n", crate::fixtures::CHAT);
     let bare = |head: &str| format!("HTTP/1.1 {head}\r\n\r\n").into_bytes();

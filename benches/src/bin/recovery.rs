@@ -135,6 +135,7 @@ impl Journal {
                 id: reserve.id,
                 at: self.at,
                 response_model: reserve.request_model.clone(),
+                response_id: None,
                 service_tier: None,
                 usage,
             };
@@ -147,7 +148,8 @@ impl Journal {
     fn add(&mut self, entry: &Entry) -> Result<()> {
         if self.bytes.len() >= SEGMENT_BYTES {
             self.end_segment()?;
-            self.seal(&Entry::Checkpoint(Box::new(self.tally.checkpoint(self.at))))?;
+            let checkpoint = self.tally.checkpoint(self.at);
+            self.seal(&Entry::Checkpoint(Box::new(checkpoint)))?;
         }
         self.seal(entry)
     }
@@ -201,6 +203,7 @@ impl Journal {
             amount: None,
             input_tokens: Some(845),
             output_tokens: Some(0),
+            background: false,
         })
     }
 
@@ -260,6 +263,7 @@ fn record(reserve: &Reserve, at: Timestamp) -> Record {
     let line = |meter: &str, tokens, price: &str| RecordLine {
         meter: meter.to_owned(),
         model: None,
+        price_match: None,
         tokens: Some(tokens),
         quantity: None,
         unit: None,
@@ -274,6 +278,7 @@ fn record(reserve: &Reserve, at: Timestamp) -> Record {
         amount,
         list_amount: amount,
         price_id: "builtin@2026-11-20#llama-3.1-8b".to_owned(),
+        price_match: Some("exact".into()),
         lines,
     });
     record

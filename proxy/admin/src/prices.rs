@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use taximeter_billing::Zone;
 use taximeter_gateway::gateway::Gateway;
 use taximeter_pricing::{
-    Effect, LongContext, OffPeak, PriceBook, Query, RateCard, Rates, Row, ServiceTier, Threshold,
+    Effect, LongContext, NoRow, OffPeak, PriceBook, PriceMatch, Query, RateCard, Rates, Row,
+    ServiceTier, Threshold,
 };
 use taximeter_system::clock;
 use utoipa::{IntoParams, ToSchema};
@@ -23,6 +24,9 @@ use super::query::{self, Params};
 
 /// Most models in a list. `contains` finds the others.
 const MODELS_MAX: usize = 5000;
+
+/// Most names in the message that a model has no price.
+const NEAREST: usize = 5;
 
 /// The query parameters.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -97,6 +101,9 @@ pub(super) struct Price {
     pub(super) model: String,
     /// Other names of the model.
     pub(super) aliases: Vec<String>,
+    /// What leads from the `model` in the request to this row: `exact`, or the rules for names, as
+    /// `region+date`. Records have the same words.
+    pub(super) price_match: Option<String>,
     /// First day of the price, UTC. Null means that it has no first day.
     #[schema(value_type = Option<String>, format = Date)]
     pub(super) from: Option<Date>,
@@ -160,8 +167,8 @@ pub(super) struct EffectPrice {
 
 /// The price book in force, or the prices of one model
 ///
-/// With `provider`, the lookup is the one for requests: it also uses the model's other names, and
-/// the name without a date.
+/// The lookup is the one for requests: a name finds its row as a platform spells it. With
+/// `provider`, the answer has the one price that is in force.
 #[utoipa::path(get, path = "/api/v1/prices", tag = "prices", params(PricesParams), responses(
     (status = 200, description = "The prices", body = Prices),
     ApiError,
@@ -192,10 +199,7 @@ pub(super) async fn prices(
         Some(model) => {
             answer.prices = find(book, model, asked.provider.as_deref(), at, on);
             if answer.prices.is_empty() {
-                return Err(ApiError::NotFound(format!(
-                    "the model {model:?} has no price on {on}; without the parameter model, the \
-                     answer lists the models that have one"
-                )));
+                return Err(ApiError::NotFound(none(book, model, asked.provider.as_deref(), at)));
             }
         }
         None => {
@@ -221,12 +225,47 @@ fn find(
     on: Date,
 ) -> Vec<Price> {
     if provider.is_some() {
-        let (response_model, request_model) = (Some(model), None);
-        let query = Query { provider, response_model, request_model, service_tier: None, at };
-        return book.find(&query).map(Price::from).into_iter().collect();
+        let found = book.lookup(&query(model, provider, at)).ok();
+        return found.map(|found| matched(found.row, found.how)).into_iter().collect();
     }
-    let is_named = |row: &&Row| row.model == model || row.aliases.iter().any(|name| name == model);
-    book.rows().filter(is_named).filter(|row| row.holds_on(on)).map(Price::from).collect()
+    let found = book.everywhere(model, at).found;
+    let rows = book.rows().filter(|row| row.holds_on(on));
+    let priced = rows.filter_map(|row| {
+        let name = |row: &Row| (row.provider.clone(), row.model.clone());
+        let found = found.iter().find(|found| name(found.row) == name(row))?;
+        Some(matched(row, found.how))
+    });
+    priced.collect()
+}
+
+fn query<'a>(model: &'a str, provider: Option<&'a str>, at: Timestamp) -> Query<'a> {
+    Query { provider, response_model: Some(model), request_model: None, service_tier: None, at }
+}
+
+fn matched(row: &Row, how: PriceMatch) -> Price {
+    Price { price_match: Some(how.to_string()), ..Price::from(row) }
+}
+
+/// Why a model has no price.
+fn none(book: &PriceBook, model: &str, provider: Option<&str>, at: Timestamp) -> String {
+    let why = match provider {
+        Some(_) => book.lookup(&query(model, provider, at)).err(),
+        None => book.everywhere(model, at).missing.into_iter().map(|(_, why)| why).next(),
+    };
+    let why = match why {
+        None | Some(NoRow::Unknown(_)) => String::new(),
+        Some(why) => format!(": {why}"),
+    };
+    let nearest = book.nearest(model, at, NEAREST);
+    let like = match nearest.is_empty() {
+        true => String::new(),
+        false => format!("; names like it: {}", nearest.join(", ")),
+    };
+    let on = TimeZone::UTC.to_datetime(at).date();
+    format!(
+        "the model {model:?} has no price on {on}{why}{like}; without the parameter model, the \
+         answer lists the models that have one"
+    )
 }
 
 /// All prices on a day of models with `part` in their names, in order of provider and model.
@@ -254,6 +293,7 @@ impl From<&Row> for Price {
             provider: row.provider.clone(),
             model: row.model.clone(),
             aliases: row.aliases.clone(),
+            price_match: None,
             from: row.from,
             until: row.until,
             currency: row.currency.to_string(),

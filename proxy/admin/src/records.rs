@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use taximeter_billing::{Dimension, Grouping};
 use taximeter_config::Config;
 use taximeter_gateway::gateway::Gateway;
-use taximeter_ledger::{Correction, End, Record, RequestId};
+use taximeter_ledger::{Correction, End, Record, RecordCost, RecordUsage, RequestId};
 use taximeter_store::{Cursor, Filter, Order, Pages};
 use taximeter_system::clock;
 use utoipa::{IntoParams, ToSchema};
@@ -84,8 +84,21 @@ pub(super) struct RecordsPage {
 pub(super) struct RecordAnswer {
     /// The record as the gateway wrote it.
     pub(super) record: Record,
-    /// Later corrections of its cost, in order. The last one is valid.
+    /// Later corrections of its cost, in order. The last one is valid. If the answer went on in the
+    /// background, one of them says what the request used.
     pub(super) corrections: Vec<Correction>,
+    /// Tokens and other quantities after the corrections.
+    pub(super) usage: RecordUsage,
+    /// The cost after the corrections. Null means unknown.
+    pub(super) cost: Option<RecordCost>,
+}
+
+impl RecordAnswer {
+    pub(super) fn new(record: Record, corrections: Vec<Correction>) -> Self {
+        let apply = |record, correction: &Correction| correction.apply_to(record);
+        let Record { usage, cost, .. } = corrections.iter().fold(record.clone(), apply);
+        Self { record, corrections, usage, cost }
+    }
 }
 
 /// What a record must have to be on a page.
@@ -144,7 +157,7 @@ pub(super) async fn record(
     let Ok(id) = id.parse::<RequestId>() else { return Err(missing(&id)) };
     let found = ask(&gateway, move |store, _| Ok(store.record(id)?)).await?;
     let (record, corrections) = found.ok_or_else(|| missing(&id.to_string()))?;
-    Ok(Json(RecordAnswer { record, corrections }))
+    Ok(Json(RecordAnswer::new(record, corrections)))
 }
 
 impl RecordsParams {

@@ -169,6 +169,8 @@ pub(super) struct LedgerStatus {
     pub(super) queued_bytes: usize,
     /// Entries since the start that the gateway could not write. Bills lack their requests.
     pub(super) lost_entries: u64,
+    /// Requests in the background whose usage is not known yet.
+    pub(super) pending_requests: usize,
     /// Journal files. Null if the gateway cannot read the directory.
     pub(super) segments: Option<u64>,
     /// Bytes of all journal files. Null if the gateway cannot read the directory.
@@ -352,6 +354,7 @@ fn ledger(gateway: &Gateway, segments: Option<Segments>) -> LedgerStatus {
         last_sync_at: state.synced.map(|(_, at)| at),
         queued_bytes: state.queued_bytes,
         lost_entries: state.lost,
+        pending_requests: state.pending,
         segments: segments.map(|segments| segments.count),
         bytes: segments.map(|segments| segments.bytes),
     }

@@ -323,7 +323,7 @@ impl From<&Sums> for RequestSums {
             count: sums.requests,
             reported: sums.reported_requests(),
             counted: sums.counted_requests,
-            unknown_usage: sums.unknown_usage_requests,
+            unknown_usage: sums.unknown_usages(),
             unknown_cost: sums.unknown_costs(),
             input_tokens: sums.input_tokens,
             cache_read_input_tokens: sums.cache_read_input_tokens,

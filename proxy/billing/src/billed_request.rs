@@ -43,7 +43,7 @@ pub struct BilledRequest<'a> {
 
 impl<'a> From<&'a Record> for BilledRequest<'a> {
     fn from(record: &'a Record) -> Self {
-        Self {
+        let row = Self {
             started_at: record.started_at,
             tenant: &record.tenant.0,
             model: record.response_model.as_deref().or(record.request_model.as_deref()),
@@ -59,11 +59,22 @@ impl<'a> From<&'a Record> for BilledRequest<'a> {
             output_tokens: record.usage.output_tokens,
             reasoning_output_tokens: record.usage.reasoning_output_tokens,
             cost: record.cost.as_ref(),
-        }
+        };
+        if record.is_pending() { row.pending() } else { row }
     }
 }
 
 impl BilledRequest<'_> {
+    /// The same request while its usage is pending: no number is known. The correction that
+    /// completes it adds all of them.
+    #[must_use]
+    pub const fn pending(mut self) -> Self {
+        self.source = Source::Unknown;
+        (self.input_tokens, self.output_tokens) = (None, None);
+        (self.cache_read_input_tokens, self.reasoning_output_tokens) = (None, None);
+        self
+    }
+
     /// Whether an input or output that such a request always has is unknown.
     pub(crate) fn usage_is_unknown(&self) -> bool {
         // Requests that are charged in other units need no tokens.

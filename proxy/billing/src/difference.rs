@@ -125,6 +125,7 @@ mod tests {
             amount,
             list_amount: amount,
             price_id: "b@1#m".to_owned(),
+            price_match: None,
             lines: Vec::new(),
         }
     }
@@ -161,7 +162,11 @@ mod tests {
 
     #[test]
     fn the_name_of_a_price_makes_no_difference_and_its_money_does() {
-        let renamed = RecordCost { price_id: "b@2#m".to_owned(), ..cost("USD", 100) };
+        let renamed = RecordCost {
+            price_id: "b@2#m".to_owned(),
+            price_match: Some("date".into()),
+            ..cost("USD", 100)
+        };
         let padded = RecordCost { amount: Decimal::new(1000, 3), ..renamed.clone() };
         assert!(!costs_differ(Some(&cost("USD", 100)), Some(&padded)));
         let listed = RecordCost { list_amount: Decimal::TWO, ..renamed };

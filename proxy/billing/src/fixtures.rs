@@ -33,6 +33,7 @@ pub(crate) fn line(meter: &str, tokens: u64, price: &str) -> RecordLine {
     RecordLine {
         meter: meter.to_owned(),
         model: None,
+        price_match: None,
         tokens: Some(tokens),
         quantity: None,
         unit: None,
@@ -49,6 +50,7 @@ pub(crate) fn cost(lines: Vec<RecordLine>) -> RecordCost {
         amount: lines.iter().map(|line| line.amount).sum(),
         list_amount: lines.iter().map(|line| line.count() * line.list_price()).sum(),
         price_id: "b@1#m".to_owned(),
+        price_match: Some("exact".into()),
         lines,
     }
 }

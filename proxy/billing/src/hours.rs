@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use jiff::{Timestamp, TimestampRound, Unit};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use taximeter_ledger::{Correction, RecordCost, RecordLine};
+use taximeter_ledger::{Completion, Correction, RecordCost, RecordLine};
 use taximeter_pricing::Source;
 
 use crate::billed_request::BilledRequest;
@@ -55,7 +55,8 @@ pub struct HourKey {
 /// The sums of an hour.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hour {
-    /// Requests, tokens and money. A correction adds money only.
+    /// Requests, tokens and money. A correction adds money only, and tokens if it completes a
+    /// request.
     pub sums: Sums,
     /// Quantities by meter and price.
     pub lines: BTreeMap<LineKey, Decimal>,
@@ -128,6 +129,12 @@ impl Hour {
         hour
     }
 
+    /// What a correction takes back that completes the request `row`.
+    fn taken_back(row: &BilledRequest<'_>) -> Self {
+        let before = Self::corrected(row.cost, Decimal::NEGATIVE_ONE, row.source);
+        Self { sums: Sums::taken_back(row), ..before }
+    }
+
     /// Adds `other`, which has the same key.
     ///
     /// # Errors
@@ -172,17 +179,41 @@ impl LineKey {
 }
 
 /// The changes of a correction to the hour of its request: it takes back the cost before, and
-/// charges the cost after.
+/// charges the cost after. If it completes the request, it adds the usage as well.
 #[must_use]
 pub fn corrected(row: &BilledRequest<'_>, correction: &Correction) -> [(HourKey, Hour); 2] {
-    let before = (correction.before.as_ref(), Decimal::NEGATIVE_ONE);
-    let after = (correction.after.as_ref(), Decimal::ONE);
     let late = month_of(row.started_at) < month_of(correction.made_at);
-    [before, after].map(|(cost, sign)| {
-        let key =
-            HourKey { correction: true, late, ..HourKey::of(&BilledRequest { cost, ..*row }) };
-        (key, Hour::corrected(cost, sign, row.source))
+    let key = |row: &BilledRequest<'_>| HourKey { correction: true, late, ..HourKey::of(row) };
+    let (before, after) = (correction.before.as_ref(), correction.after.as_ref());
+    if let Some(completion) = &correction.completion {
+        let before = BilledRequest { cost: before, ..*row };
+        let after = BilledRequest { cost: after, ..completed(row, completion) };
+        return [
+            (key(&before), Hour::taken_back(&before)),
+            (key(&after), Hour { sums: Sums::completed(&after), ..Hour::of(&after) }),
+        ];
+    }
+    let completed = correction.completed.as_ref();
+    let model = completed.and_then(|completed| completed.response_model.as_deref());
+    let model = model.or(row.model);
+    let source = completed.map_or(row.source, |completed| completed.source);
+    [(before, Decimal::NEGATIVE_ONE), (after, Decimal::ONE)].map(|(cost, sign)| {
+        (key(&BilledRequest { cost, model, ..*row }), Hour::corrected(cost, sign, source))
     })
+}
+
+/// A request with what completes it.
+fn completed<'a>(row: &BilledRequest<'a>, completion: &'a Completion) -> BilledRequest<'a> {
+    let usage = &completion.usage;
+    BilledRequest {
+        model: completion.response_model.as_deref().or(row.model),
+        source: usage.source,
+        input_tokens: usage.input_tokens,
+        cache_read_input_tokens: usage.cache_read_input_tokens,
+        output_tokens: usage.output_tokens,
+        reasoning_output_tokens: usage.reasoning_output_tokens,
+        ..*row
+    }
 }
 
 /// The hour of `at`, UTC.
@@ -199,7 +230,7 @@ fn month_of(at: Timestamp) -> Date {
 
 #[cfg(test)]
 mod tests {
-    use taximeter_ledger::{Record, Reserve, gateway_died_record};
+    use taximeter_ledger::{Record, RecordUsage, Reserve, gateway_died_record};
 
     use super::*;
     use crate::fixtures::{cost, line};
@@ -291,6 +322,57 @@ mod tests {
         hour.add(&Hour::corrected(None, Decimal::NEGATIVE_ONE, Source::Unknown)).unwrap();
         hour.add(&Hour::corrected(Some(&after), Decimal::ONE, Source::Unknown)).unwrap();
         assert_eq!((hour.sums.unknown_cost_requests, hour.sums.cost), (0, Some(after.amount)));
+    }
+
+    #[test]
+    fn what_completes_a_request_adds_its_tokens_and_its_cost_and_no_request() {
+        let mut record = record();
+        record.usage = RecordUsage::counted(Some(9), None, &[]);
+        record.usage.go_on();
+        let row = BilledRequest::from(&record);
+        let mut whole = Hour::of(&row);
+        let before = &whole.sums;
+        assert_eq!((before.input_tokens, before.output_tokens, before.cost), (None, None, None));
+        assert_eq!((before.unknown_usages(), before.unknown_costs()), (1, 1));
+        let after = cost(vec![line("input", 10, "0.5"), line("output", 3, "2")]);
+        let usage = RecordUsage {
+            source: Source::Reported,
+            ..RecordUsage::counted(Some(10), Some(3), &[])
+        };
+        let correction = serde_json::from_value::<Correction>(serde_json::json!({
+            "id": "0193e9a0-0000-8000-8000-000000000001", "corrects": record.id,
+            "started_at": record.started_at, "tenant": "acme", "made_at": record.started_at,
+            "reason": "seen", "after": after,
+            "completion": {"response_id": "resp_1", "response_model": "m-1", "usage": usage},
+        }));
+        let correction = correction.unwrap();
+        let [taken, completed] = corrected(&row, &correction);
+        assert_eq!(
+            (taken.0.model.as_deref(), completed.0.model.as_deref()),
+            (Some("m"), Some("m-1"))
+        );
+        for (_, hour) in [&taken, &completed] {
+            whole.add(hour).unwrap();
+        }
+        let sums = &whole.sums;
+        assert_eq!((sums.requests, sums.input_tokens, sums.output_tokens), (1, Some(10), Some(3)));
+        assert_eq!((sums.cost, sums.reported_requests()), (Some(after.amount), 1));
+        assert_eq!((sums.unknown_usage_requests, sums.unknown_cost_requests), (0, 0));
+        assert_eq!(priced(&whole).0, after.amount);
+        // A later price takes back what it charged: the same lines, of the same model.
+        let later = Correction {
+            before: Some(after),
+            after: None,
+            completed: correction.completion.as_deref().map(taximeter_ledger::Completed::of),
+            completion: None,
+            ..correction
+        };
+        let [taken, _] = corrected(&row, &later);
+        assert_eq!(taken.0, completed.0);
+        whole.add(&taken.1).unwrap();
+        assert!(whole.lines.values().all(Decimal::is_zero), "{:?}", whole.lines);
+        let alone = completed.1.sums.or_of_no_request();
+        assert_eq!((alone.requests, alone.input_tokens), (0, Some(10)));
     }
 
     #[test]

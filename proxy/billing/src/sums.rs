@@ -31,21 +31,28 @@ pub struct Sums {
     pub unknown_cost_requests: i64,
     /// Number of requests whose tokens Taximeter counted, because the engine did not report them.
     pub counted_requests: u64,
-    /// Number of requests whose input or output is unknown and therefore not in the token sums.
-    pub unknown_usage_requests: u64,
+    /// Number of requests whose input or output is unknown and therefore not in the token sums. It
+    /// can be below zero if only corrections are added up.
+    pub unknown_usage_requests: i64,
 }
 
 impl Sums {
     /// Number of requests whose tokens the engine reported.
     #[must_use]
-    pub const fn reported_requests(&self) -> u64 {
-        self.requests.saturating_sub(self.counted_requests + self.unknown_usage_requests)
+    pub fn reported_requests(&self) -> u64 {
+        self.requests.saturating_sub(self.counted_requests + self.unknown_usages())
     }
 
     /// Number of requests whose cost is unknown.
     #[must_use]
     pub fn unknown_costs(&self) -> u64 {
         u64::try_from(self.unknown_cost_requests).unwrap_or_default()
+    }
+
+    /// Number of requests whose input or output is unknown.
+    #[must_use]
+    pub fn unknown_usages(&self) -> u64 {
+        u64::try_from(self.unknown_usage_requests).unwrap_or_default()
     }
 
     /// The sums of no request: all are known, and all are zero.
@@ -64,16 +71,20 @@ impl Sums {
         }
     }
 
-    /// The same sums. Without a request the usage is known to be zero.
+    /// The same sums. Without a request the usage is known to be zero, unless corrections complete
+    /// requests of other sums.
     pub(crate) fn or_of_no_request(self) -> Self {
         if self.requests > 0 {
             return self;
         }
         Self {
+            input_tokens: self.input_tokens.or(Some(0)),
+            cache_read_input_tokens: self.cache_read_input_tokens.or(Some(0)),
+            output_tokens: self.output_tokens.or(Some(0)),
+            reasoning_output_tokens: self.reasoning_output_tokens.or(Some(0)),
             cost: self.cost.or(Some(Decimal::ZERO)),
             list_cost: self.list_cost.or(Some(Decimal::ZERO)),
-            unknown_cost_requests: self.unknown_cost_requests,
-            ..Self::nothing()
+            ..self
         }
     }
 
@@ -109,6 +120,18 @@ impl Sums {
             unknown_cost_requests: unknown,
             ..Self::default()
         }
+    }
+
+    /// The same for a correction that completes a request: it takes back that the usage of `row` is
+    /// unknown.
+    pub(crate) fn taken_back(row: &BilledRequest<'_>) -> Self {
+        let unknown_usage_requests = -i64::from(row.usage_is_unknown());
+        Self { unknown_usage_requests, ..Self::corrected(row.cost, Decimal::NEGATIVE_ONE) }
+    }
+
+    /// The usage and the cost that such a correction adds instead. The request is counted already.
+    pub(crate) fn completed(row: &BilledRequest<'_>) -> Self {
+        Self { requests: 0, ..Self::of(row) }
     }
 
     /// Adds `other`. `None` if a sum cannot be kept exactly. Then the sums must not be used.

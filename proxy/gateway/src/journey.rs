@@ -31,6 +31,7 @@ use crate::listen::{Peer, Worker};
 use identify::{Arrival, Billing};
 use refuse::{Refusal, Shape};
 use report::Report;
+use settle::Settlement;
 
 pub(crate) use relay::ReplyBody;
 
@@ -129,7 +130,8 @@ async fn steps(
         Billing::Free => {
             let template = call.route.template;
             report.goes_on(Onward { upstream: chosen.index, stage_times: call.stage_times });
-            let reply = relay::open(worker, peer, head, &mut chosen, None).await?;
+            let shown = Settlement::of_shown(gateway, &call, &chosen);
+            let reply = relay::open(worker, peer, head, &mut chosen, shown).await?;
             report.passed((Some(template), Some(reply.status())));
             Ok(reply)
         }

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 use taximeter_ledger::{Record, RecordCost, RecordLine};
-use taximeter_pricing::{Contract, Cost, CostLine, GpuPrice, PriceBook, Query, Unpriced, Usage};
+use taximeter_pricing::{
+    Contract, Cost, CostLine, GpuPrice, PriceBook, PriceMatch, Query, Unpriced, Usage,
+};
 
 /// Prices of all tenants and upstreams.
 #[derive(Debug)]
@@ -107,6 +109,7 @@ fn recorded(cost: Cost) -> RecordCost {
         amount: cost.amount,
         list_amount: cost.list_amount,
         price_id: cost.price_id,
+        price_match: Some(cost.price_match.words()),
         lines: cost.lines.into_iter().map(recorded_line).collect(),
     }
 }
@@ -118,6 +121,7 @@ fn recorded_line(line: CostLine) -> RecordLine {
     RecordLine {
         meter: line.meter.as_str().to_owned(),
         model: line.model,
+        price_match: line.price_match.map(PriceMatch::words),
         tokens,
         quantity: (!counts_tokens).then_some(line.quantity),
         unit: (!counts_tokens).then(|| line.meter.unit().to_owned()),

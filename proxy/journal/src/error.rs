@@ -89,6 +89,10 @@ pub enum AppendError {
     /// The journal was closed.
     #[error("the ledger is closed")]
     Closed,
+    /// The entry completes a request that is not pending: it was completed before, or it is no
+    /// longer kept.
+    #[error("the request is not pending")]
+    NotPending,
     /// The entry is too long or no JSON.
     #[error("the entry cannot be encoded")]
     Invalid,

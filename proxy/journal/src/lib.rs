@@ -35,6 +35,14 @@
 //! they had reported none, with a prompt that is estimated from the length of the body. Then it
 //! writes a checkpoint. `taximeter verify` reads everything (`examine.rs`).
 //!
+//! # Pending requests
+//!
+//! A request whose answer goes on in the background is posted before its usage is known. The sums
+//! keep what is needed to complete it (`PendingRequests` in `ledger`), and so does each checkpoint.
+//! The correction that completes it is in this journal. It enters the queue under the lock that the
+//! sums are kept under, and only while the request is pending. So a request is completed once,
+//! however many answers show its usage at the same time.
+//!
 //! # Marks
 //!
 //! After each sync the file gets a mark: it says up to which entry everything is on disk
@@ -108,7 +116,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
-use taximeter_ledger::{Entry, Record, RecordCost};
+use taximeter_ledger::{Entry, PendingRequest, Record, RecordCost, TenantId};
 
 pub use self::error::{AppendError, JournalError, Loss};
 pub use self::examine::{Examination, examine};
@@ -223,6 +231,18 @@ impl Journal {
     #[must_use]
     pub fn state(&self) -> JournalState {
         self.0.queue.tell_state()
+    }
+
+    /// The request of this tenant whose answer by this upstream has this `id`, while its usage is
+    /// pending. The correction that completes it is appended at most once.
+    #[must_use]
+    pub fn pending(
+        &self,
+        tenant: &TenantId,
+        upstream: &str,
+        response_id: &str,
+    ) -> Option<PendingRequest> {
+        self.0.queue.pending(tenant, upstream, response_id)
     }
 
     /// The number and size of its files. Reads the directory.

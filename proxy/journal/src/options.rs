@@ -82,6 +82,12 @@ pub enum Event<'a> {
     },
     /// A start left out entries that it could not read.
     Salvaged(&'a Loss),
+    /// Requests whose usage is pending are no longer kept, because there are too many. Their cost
+    /// stays unknown.
+    PendingDropped {
+        /// How many.
+        requests: u64,
+    },
     /// The queue refused an entry for which nobody waits. The entry is lost.
     EntryLost {
         /// Cause.

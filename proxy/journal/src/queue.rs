@@ -162,7 +162,15 @@ impl Queue {
             if state.held_bytes + draft.frame_bytes() > room {
                 return Err(AppendError::QueueFull);
             }
+            if let Entry::Correction(correction) = entry
+                && correction.completion.is_some()
+                && !state.frames.pending().contains(correction.corrects)
+            {
+                return Err(AppendError::NotPending);
+            }
+            let dropped = state.frames.pending().dropped();
             state.held_bytes += state.frames.push(&draft, &Change::of(entry), self.options.now);
+            let dropped = state.frames.pending().dropped() - dropped;
             let seq = state.frames.last().seq;
             let is_first = state.bell == Bell::Quiet;
             if is_first {
@@ -172,19 +180,11 @@ impl Queue {
             if is_first {
                 ring_after_turn(Ring(Arc::clone(self)));
             }
+            if dropped > 0 {
+                self.tell(&Event::PendingDropped { requests: dropped });
+            }
             Ok(seq)
         })
-    }
-
-    /// Counts and tells an entry that was not taken.
-    pub(super) fn lose(&self, error: AppendError) {
-        self.lock().lost += 1;
-        self.tell(&Event::EntryLost { error });
-    }
-
-    #[cfg(test)]
-    pub(super) fn lost(&self) -> u64 {
-        self.lock().lost
     }
 
     /// Whether entry `seq` is written; if not, `waker` is woken when it may be. `lane` is where it

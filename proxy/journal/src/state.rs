@@ -17,6 +17,8 @@ pub struct JournalState {
     pub queued_bytes: usize,
     /// Entries since the start for which nobody waited and that the queue refused.
     pub lost: u64,
+    /// Posted requests whose usage is not known yet.
+    pub pending: usize,
 }
 
 /// The files of a journal.

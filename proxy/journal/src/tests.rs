@@ -7,6 +7,7 @@ mod foreign;
 mod forgery;
 mod memory;
 mod model;
+mod pending;
 mod power;
 mod random;
 mod rejected;

@@ -151,7 +151,8 @@ pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> JsonResult {
             object.plain("amount", amount);
         }
         object.number("input_tokens", reserve.input_tokens)?;
-        object.number("output_tokens", reserve.output_tokens)
+        object.number("output_tokens", reserve.output_tokens)?;
+        if reserve.background { object.value("background", &true) } else { Ok(()) }
     })
 }
 
@@ -161,6 +162,7 @@ pub(crate) fn progress(progress: &Progress, out: &mut Vec<u8>) -> JsonResult {
         object.plain("id", &progress.id);
         object.at("at", progress.at);
         object.maybe_text("response_model", progress.response_model.as_deref());
+        object.maybe_text("response_id", progress.response_id.as_deref());
         object.maybe_text("service_tier", progress.service_tier.as_deref());
         object.object("usage", |object| usage(&progress.usage, object))
     })
@@ -276,6 +278,7 @@ fn cost(cost: &RecordCost, object: &mut Object<'_>) -> JsonResult {
     object.plain("amount", &cost.amount);
     object.plain("list_amount", &cost.list_amount);
     object.text("price_id", &cost.price_id);
+    object.maybe_text("price_match", cost.price_match.as_deref());
     object.name("lines");
     object.out.push(b'[');
     for (index, one) in cost.lines.iter().enumerate() {
@@ -291,6 +294,7 @@ fn cost(cost: &RecordCost, object: &mut Object<'_>) -> JsonResult {
 fn line(line: &RecordLine, object: &mut Object<'_>) -> JsonResult {
     object.text("meter", &line.meter);
     object.maybe_text("model", line.model.as_deref());
+    object.maybe_text("price_match", line.price_match.as_deref());
     object.number("tokens", line.tokens)?;
     if let Some(quantity) = &line.quantity {
         object.plain("quantity", quantity);

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use taximeter_pricing::Flag;
+use taximeter_pricing::{Flag, Source};
 use utoipa::ToSchema;
 
+use crate::completion::{Completion, PendingRequest};
 use crate::id::{RequestId, TenantId};
 use crate::record::{Identity, Record, RecordCost, RecordUsage};
 
@@ -24,7 +25,8 @@ pub enum Entry {
     Void(Void),
     /// What a running request has used so far.
     Progress(Box<Progress>),
-    /// A new cost for a posted request. The post does not change.
+    /// A new cost for a posted request, or what it used if that was pending. The post does not
+    /// change.
     Correction(Box<Correction>),
     /// The sums of all entries before this one. A reader may begin here.
     Checkpoint(Box<Checkpoint>),
@@ -74,6 +76,9 @@ pub struct Reserve {
     /// All output so far, which is 0. `None` if the operation has no output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
+    /// Whether the client asks for an answer that goes on after the request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
 }
 
 /// What a running request has used so far. If the gateway dies before the request ends, nothing
@@ -86,6 +91,9 @@ pub struct Progress {
     pub at: Timestamp,
     /// `model` of the answer, once it is known.
     pub response_model: Option<String>,
+    /// `id` of the answer, if it goes on after the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
     /// Service tier in the answer.
     pub service_tier: Option<String>,
     /// The usage of the record if the request ended at this time.
@@ -102,18 +110,23 @@ impl Reserve {
     pub fn admitted(&self) -> Progress {
         let flags = [Flag::Estimated, Flag::Missing];
         let mut usage = RecordUsage::counted(self.input_tokens, self.output_tokens, &flags);
+        if self.background {
+            usage.go_on();
+        }
         usage.flags.push(Flag::MaybeUnsent);
         Progress {
             id: self.id,
             at: self.started_at,
             response_model: None,
+            response_id: None,
             service_tier: None,
             usage,
         }
     }
 }
 
-/// A new cost for a posted request, for example after a price changed.
+/// A new cost for a posted request: a price changed, or the usage of a pending request has become
+/// known.
 ///
 /// Corrections of one request form a sequence: the `before` of each is the cost that was in force
 /// until then.
@@ -137,6 +150,45 @@ pub struct Correction {
     /// The cost from now on. `None` means that it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<RecordCost>,
+    /// What the request used, if its usage was pending until now. At most one correction of a
+    /// request has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Box<Completion>>,
+    /// What the costs are for, if an earlier correction has completed the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<Completed>,
+}
+
+impl Correction {
+    /// The record with what this correction knows better: the cost, and the usage if it completes
+    /// the request.
+    #[must_use]
+    pub fn apply_to(&self, record: Record) -> Record {
+        let record = match &self.completion {
+            Some(completion) => record.completed(completion),
+            None => record,
+        };
+        Record { cost: self.after.clone(), ..record }
+    }
+}
+
+/// What of an earlier completion decides where a cost belongs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Completed {
+    /// `model` of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<String>,
+    /// The source of the usage.
+    pub source: Source,
+}
+
+impl Completed {
+    /// What of `completion` later corrections repeat.
+    #[must_use]
+    pub fn of(completion: &Completion) -> Self {
+        let response_model = completion.response_model.clone();
+        Self { response_model, source: completion.usage.source }
+    }
 }
 
 /// The sums of all entries before this one.
@@ -159,6 +211,9 @@ pub struct Checkpoint {
     /// reservations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_open: Option<u64>,
+    /// The posted requests whose usage is not known yet, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingRequest>,
 }
 
 /// A request that has used nothing.

@@ -346,10 +346,13 @@ pub fn gateway_died_record(
         amount: _,
         input_tokens: _,
         output_tokens: _,
+        background: _,
     } = reserve.clone();
     let progress = progress.cloned();
-    let (response_model, answered_tier, usage) = progress
-        .map(|progress| (progress.response_model, progress.service_tier, progress.usage))
+    let (response_model, response_id, answered_tier, usage) = progress
+        .map(|Progress { response_model, response_id, service_tier, usage, .. }| {
+            (response_model, response_id, service_tier, usage)
+        })
         .unwrap_or_default();
     let ended_at = at.max(started_at);
     let duration = (ended_at - started_at).total(Unit::Second).unwrap_or_default();
@@ -372,7 +375,7 @@ pub fn gateway_died_record(
         provider,
         request_model,
         response_model,
-        response_id: None,
+        response_id,
         service_tier: answered_tier.or(service_tier),
         status: None,
         end: End::GatewayDied,

@@ -10,6 +10,8 @@
 //!   or one void.
 //! - Each request with a reservation ends in exactly one post or void.
 //! - An entry that is read twice counts once: ids identify requests and corrections.
+//! - A request whose usage is pending is completed at most once: the id of that correction follows
+//!   from the id of the request.
 //! - Each entry has a CRC and a place in a chain of CRCs. Each segment contains the SHA-256 of the
 //!   segment before it (`digest`).
 //!
@@ -21,6 +23,7 @@
 //! journal is on disk. `resume` finds the next readable entry after damage.
 
 mod compact;
+mod completion;
 mod digest;
 mod entry;
 mod fold;
@@ -40,8 +43,11 @@ mod sync_mark;
 #[cfg(test)]
 mod tests;
 
+pub use completion::{
+    Completion, PENDING_AGE_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingRequest, PendingRequests,
+};
 pub use digest::{Digest, Digester};
-pub use entry::{Checkpoint, Correction, Entry, Progress, Reserve, Void, VoidReason};
+pub use entry::{Checkpoint, Completed, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
 pub use frame::{ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Kind, Position};
 pub use gaps::{GAP_BUCKETS, Gaps};

@@ -1,5 +1,6 @@
 //! The record of one request, as users read it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -267,6 +268,17 @@ impl RecordUsage {
     }
 }
 
+impl RecordUsage {
+    /// Notes that the output is not known, because the answer goes on after the request.
+    pub fn go_on(&mut self) {
+        self.source = Source::Unknown;
+        self.output_tokens = None;
+        self.sources.insert(Member::OutputTokens, Source::Unknown);
+        self.flagged.insert(Member::OutputTokens, vec![Flag::Missing, Flag::Pending]);
+        self.flags.push(Flag::Pending);
+    }
+}
+
 /// The usage that is priced. A record contains everything that a price depends on.
 impl From<&RecordUsage> for Usage {
     fn from(usage: &RecordUsage) -> Self {
@@ -336,6 +348,11 @@ pub struct RecordCost {
     pub list_amount: Decimal,
     /// Version and row of the price book.
     pub price_id: String,
+    /// What found that row: `exact`, or the rules by which the name of the model led to it, as
+    /// `region+date`. Older records lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub price_match: Option<Cow<'static, str>>,
     /// One for each meter with a quantity.
     pub lines: Vec<RecordLine>,
 }
@@ -348,6 +365,10 @@ pub struct RecordLine {
     /// Model of a further model run. Absent for the request's own model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What found the row of a further model run, if it differs from that of the cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub price_match: Option<Cow<'static, str>>,
     /// Quantity, for a meter that counts tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,

@@ -6,24 +6,27 @@ use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
 use jiff::Timestamp;
+use memchr::memmem;
 use rust_decimal::Decimal;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use taximeter_json::Reader;
 
+use crate::completion::{PendingRequest, PendingRequests};
 use crate::entry::{Checkpoint, Entry};
 use crate::frame::Kind;
 use crate::id::RequestId;
 use crate::members::{members, text};
 use crate::reader::{Fault, FramedEntry};
-use crate::record::RecordCost;
+use crate::record::{Record, RecordCost};
 
 /// The part of an entry that changes the running totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change<'a> {
     /// A reservation was opened.
     Reserve(RequestId),
-    /// The request was posted. Its cost may be unknown.
-    Post(RequestId, Option<Money<'a>>),
+    /// The request was posted. Its cost may be unknown, and its usage may be pending.
+    Post(RequestId, Option<Money<'a>>, Option<Box<PendingRequest>>),
     /// The request was voided.
     Void(RequestId),
     /// The request is running.
@@ -34,6 +37,8 @@ pub enum Change<'a> {
         before: Option<Money<'a>>,
         /// The cost from now on.
         after: Option<Money<'a>>,
+        /// The pending request that it completes.
+        completes: Option<RequestId>,
     },
     /// A checkpoint changes nothing.
     Checkpoint,
@@ -55,15 +60,21 @@ impl<'a> Change<'a> {
     pub fn of(entry: &'a Entry) -> Self {
         match entry {
             Entry::Reserve(reserve) => Self::Reserve(reserve.id),
-            Entry::Post(record) => Self::Post(record.id, record.cost.as_ref().map(Money::of)),
+            Entry::Post(record) => Self::of_post(record),
             Entry::Void(void) => Self::Void(void.id),
             Entry::Progress(progress) => Self::Progress(progress.id),
             Entry::Correction(correction) => Self::Correction {
                 before: correction.before.as_ref().map(Money::of),
                 after: correction.after.as_ref().map(Money::of),
+                completes: correction.completion.is_some().then_some(correction.corrects),
             },
             Entry::Checkpoint(_) => Self::Checkpoint,
         }
+    }
+
+    fn of_post(record: &'a Record) -> Self {
+        let pending = PendingRequest::of(record).map(Box::new);
+        Self::Post(record.id, record.cost.as_ref().map(Money::of), pending)
     }
 }
 
@@ -72,7 +83,7 @@ impl Change<'_> {
     #[must_use]
     pub const fn request(&self) -> Option<RequestId> {
         match self {
-            Self::Reserve(id) | Self::Post(id, _) | Self::Void(id) | Self::Progress(id) => {
+            Self::Reserve(id) | Self::Post(id, ..) | Self::Void(id) | Self::Progress(id) => {
                 Some(*id)
             }
             Self::Correction { .. } | Self::Checkpoint => None,
@@ -118,7 +129,10 @@ struct ProgressPart {
 
 #[derive(Deserialize)]
 struct CorrectionPart<'a> {
+    corrects: RequestId,
     made_at: Timestamp,
+    #[serde(default)]
+    completion: Option<IgnoredAny>,
     #[serde(borrow, default)]
     before: Option<Money<'a>>,
     #[serde(borrow, default)]
@@ -147,12 +161,14 @@ impl FramedEntry {
                 let [id, at] = members(payload, ["id", "started_at"])?;
                 (read(at?)?, Change::Reserve(read(id?)?))
             }
+            // What is kept of it is in many members. There are only few of these.
+            Kind::Post if may_be_pending(&self.payload) => return None,
             Kind::Post => {
                 let [id, at, cost] = members(payload, ["id", "ended_at", "cost"])?;
                 let cost = cost
                     .filter(|cost| cost.clone().peek() != Some(b'n'))
                     .map_or(Some(None), |cost| Money::scan_change(cost).map(Some))?;
-                (read(at?)?, Change::Post(read(id?)?, cost))
+                (read(at?)?, Change::Post(read(id?)?, cost, None))
             }
             Kind::Void => {
                 let [id, at] = members(payload, ["id", "ended_at"])?;
@@ -172,13 +188,23 @@ impl FramedEntry {
             Kind::Reserve => {
                 self.part(|it: ReservePart| (it.started_at, Change::Reserve(it.id)))?
             }
+            Kind::Post if may_be_pending(&self.payload) => self.part(|record: Record| {
+                let pending = PendingRequest::of(&record).map(Box::new);
+                let cost = record.cost.map(|RecordCost { currency, amount, .. }| Money {
+                    currency: Cow::Owned(currency),
+                    amount,
+                });
+                (record.ended_at, Change::Post(record.id, cost, pending))
+            })?,
             Kind::Post => {
-                self.part(|it: EndPart<'_>| (it.ended_at, Change::Post(it.id, it.cost)))?
+                self.part(|it: EndPart<'_>| (it.ended_at, Change::Post(it.id, it.cost, None)))?
             }
             Kind::Void => self.part(|it: EndPart<'_>| (it.ended_at, Change::Void(it.id)))?,
             Kind::Progress => self.part(|it: ProgressPart| (it.at, Change::Progress(it.id)))?,
-            Kind::Correction => self.part(|CorrectionPart { made_at, before, after }| {
-                (made_at, Change::Correction { before, after })
+            Kind::Correction => self.part(|it: CorrectionPart<'_>| {
+                let CorrectionPart { corrects, made_at, completion, before, after } = it;
+                let completes = completion.map(|_| corrects);
+                (made_at, Change::Correction { before, after, completes })
             })?,
             Kind::Checkpoint => self.part(|it: CheckpointPart| (it.at, Change::Checkpoint))?,
         };
@@ -191,6 +217,12 @@ impl FramedEntry {
     }
 }
 
+/// Whether the JSON of a record may have the flag `pending`. A quote inside a text is escaped, so
+/// no text of a client looks like it.
+fn may_be_pending(payload: &[u8]) -> bool {
+    memmem::find(payload, b"\"pending\"").is_some()
+}
+
 /// The sums of the entries so far. A [`Checkpoint`] stores them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunningTotals {
@@ -201,26 +233,32 @@ pub struct RunningTotals {
     unknown_cost: u64,
     /// The open reservations and their sequence numbers.
     open: HashMap<RequestId, u64>,
+    pending: PendingRequests,
 }
 
 impl RunningTotals {
-    /// Adds an entry. Returns false if it settles a request that is not open.
+    /// Adds an entry. Returns false if it settles a request that is not open, or completes one that
+    /// is not pending.
     pub fn add(&mut self, seq: u64, change: &Change<'_>) -> bool {
         match change {
             Change::Reserve(id) => {
                 self.open.entry(*id).or_insert(seq);
                 true
             }
-            Change::Post(id, cost) => {
+            Change::Post(id, cost, pending) => {
                 self.posts += 1;
                 self.add_cost(cost.as_ref());
+                if let Some(pending) = pending {
+                    self.pending.add(pending);
+                }
                 self.open.remove(id).is_some()
             }
             Change::Void(id) => {
                 self.voids += 1;
                 self.open.remove(id).is_some()
             }
-            Change::Correction { before, after } => {
+            Change::Correction { completes: Some(id), .. } if !self.pending.remove(*id) => false,
+            Change::Correction { before, after, completes: _ } => {
                 self.corrections += 1;
                 match before {
                     None => self.unknown_cost = self.unknown_cost.saturating_sub(1),
@@ -240,16 +278,26 @@ impl RunningTotals {
 
     /// Replaces the sums with those of a checkpoint. Keeps the open reservations.
     pub fn restore(&mut self, checkpoint: &Checkpoint) {
-        let Checkpoint { posts, voids, corrections, costs, unknown_cost, at: _, oldest_open: _ } =
+        let Checkpoint { posts, voids, corrections, costs, unknown_cost, pending, .. } =
             checkpoint.clone();
         let open = std::mem::take(&mut self.open);
-        *self = Self { posts, voids, corrections, costs, unknown_cost, open };
+        let pending = pending.iter().collect();
+        *self = Self { posts, voids, corrections, costs, unknown_cost, open, pending };
     }
 
-    /// A checkpoint of these sums. It looks at all open reservations.
+    /// The requests whose usage is pending.
     #[must_use]
-    pub fn checkpoint(&self, at: Timestamp) -> Checkpoint {
+    pub const fn pending(&self) -> &PendingRequests {
+        &self.pending
+    }
+
+    /// A checkpoint of these sums. It looks at all open reservations, and gives up pending requests
+    /// that are too old.
+    #[must_use]
+    pub fn checkpoint(&mut self, at: Timestamp) -> Checkpoint {
+        self.pending.drop_old(at);
         Checkpoint {
+            pending: self.pending.iter().cloned().collect(),
             at,
             posts: self.posts,
             voids: self.voids,

@@ -38,7 +38,7 @@ pub(crate) struct JsonReader {
     /// Whether parameters are noted.
     states: bool,
     /// Members that were there, one bit each.
-    seen: u16,
+    seen: u32,
     facts: RequestFacts,
 }
 
@@ -49,6 +49,8 @@ pub struct RequestFacts {
     pub model: Option<String>,
     /// `stream`, or what its absence means.
     pub stream: bool,
+    /// `background`: the answer is generated after the request.
+    pub background: bool,
     /// `stream_options.include_usage`; `None` when absent or null.
     pub include_usage: Option<bool>,
     /// `n`, where it is at least one.
@@ -80,6 +82,7 @@ pub struct RequestFacts {
 enum BodyMember {
     Model,
     Stream,
+    Background,
     StreamOptions,
     Choices,
     BestOf,
@@ -153,7 +156,7 @@ impl JsonReader {
         self.opens = stated.and_then(|key| Parent::named(parent, key));
         // Engines judge by themselves what several prompts are.
         if let Some(member) = self.member.filter(|member| *member != BodyMember::Prompt) {
-            let bit = 1 << member as u16;
+            let bit = 1 << member as u32;
             if self.seen & bit != 0 {
                 return Err(RequestFault::DuplicateKey { key: member.path() });
             }
@@ -176,6 +179,7 @@ impl JsonReader {
                 Scalar::Null => {}
                 Scalar::String | Scalar::Number => self.unclear(member)?,
             },
+            BodyMember::Background => self.facts.background = kind == Scalar::True,
             BodyMember::StreamOptions => {
                 places.options = match kind {
                     Scalar::Null => Options::Null { start, end },
@@ -300,6 +304,7 @@ impl RequestFacts {
         Self {
             model: None,
             stream: wire.streams_by_default(),
+            background: false,
             include_usage: None,
             choices: None,
             has_one_prompt: false,
@@ -368,6 +373,7 @@ impl BodyMember {
         match (depth, key) {
             (1, "model") => Some(Self::Model),
             (1, "stream") => Some(Self::Stream),
+            (1, "background") => Some(Self::Background),
             (1, "stream_options") => Some(Self::StreamOptions),
             (1, "n") => Some(Self::Choices),
             (1, "best_of") => Some(Self::BestOf),
@@ -390,6 +396,7 @@ impl BodyMember {
         match self {
             Self::Model => "model",
             Self::Stream => "stream",
+            Self::Background => "background",
             Self::StreamOptions => "stream_options",
             Self::Choices => "n",
             Self::BestOf => "best_of",
@@ -418,7 +425,8 @@ impl BodyMember {
             | Self::MaxCompletionTokens
             | Self::MaxOutputTokens
             | Self::Predict => wire.obeys_max_tokens(),
-            Self::StreamOptions
+            Self::Background
+            | Self::StreamOptions
             | Self::User
             | Self::ServiceTier
             | Self::IncludeUsage

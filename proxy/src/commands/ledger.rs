@@ -262,7 +262,7 @@ mod tests {
         Location::DataDir(dir.to_owned()).leave_word(dir).unwrap();
         let mut journal =
             Corrections::open(dir, &BTreeMap::new(), "test", Timestamp::UNIX_EPOCH).unwrap();
-        journal.write(&record(1), None, None).unwrap();
+        journal.write(&record(1), None, None, None).unwrap();
         journal.close().unwrap();
         let said = refused(dir, database("postgres://me@db/bills"));
         assert!(said.contains("feeds the ledger in "), "{said}");

@@ -85,7 +85,7 @@ pub(crate) fn run(
         PricesCommand::List { filter } => {
             list::list(&book, filter.as_deref().unwrap_or(""), today, out)?;
         }
-        PricesCommand::Show { model } => show::show(&book, model, today, out)?,
+        PricesCommand::Show { model } => show::show(&book, model, now, out)?,
         PricesCommand::Import { file, output } => {
             import::import(file, output.as_deref(), today, out, err)?;
         }

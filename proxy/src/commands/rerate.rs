@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use taximeter_billing::{Period, Zone, costs_differ};
 use taximeter_gateway::tariffs::Tariffs;
 use taximeter_journal::JournalError;
-use taximeter_ledger::{Correction, Record, RecordCost, RequestId};
+use taximeter_ledger::{Completed, Completion, Correction, Record, RecordCost, RequestId};
 use taximeter_pricing::PriceBook;
 use taximeter_store::{Filter, Store};
 
@@ -148,7 +148,7 @@ fn would_change(args: &RerateArgs, agreed: &Agreed, period: Period) -> anyhow::R
     let Agreed { ledger, tariffs, .. } = agreed;
     let mut store = ledger.open(&mut ledger.feeds())?.store;
     let in_force = InForce::of(args, period, &mut store)?;
-    outcome(args, period, tariffs, &mut store, in_force, |_, _, _| Ok(()))
+    outcome(args, period, tariffs, &mut store, in_force, |_, _, _, _| Ok(()))
 }
 
 /// Writes corrections. Each one is in the journal before it is in the store. All earlier ones are in
@@ -173,19 +173,25 @@ fn correct(
     store.catch_up(&mut feeds).map_err(Failure::from)?;
     let in_force = InForce::of(args, period, &mut store)?;
     corrections.go_on_behind(in_force.newest);
-    let outcome = outcome(args, period, tariffs, &mut store, in_force, |record, before, after| {
-        corrections.write(record, before, after)
-    })?;
+    let outcome = outcome(
+        args,
+        period,
+        tariffs,
+        &mut store,
+        in_force,
+        |record, completed, before, after| corrections.write(record, completed, before, after),
+    )?;
     corrections.close()?;
     let fed = store.catch_up(&mut feeds).and_then(|_| store.end_correcting());
     fed.map_err(|fault| Failure::Unfed { dir: dir.clone(), fault })?;
     Ok(outcome)
 }
 
-/// The costs of requests after their last corrections.
+/// The costs of requests after their last corrections, and what completed them.
 #[derive(Default)]
 struct InForce {
     costs: HashMap<RequestId, Option<RecordCost>>,
+    completions: HashMap<RequestId, Completion>,
     /// The time of the newest correction.
     newest: Option<Timestamp>,
 }
@@ -195,6 +201,9 @@ impl InForce {
         let mut found = Self::default();
         store.corrections(period, args.tenant.as_deref(), |_, correction: &Correction| {
             found.costs.insert(correction.corrects, correction.after.clone());
+            if let Some(completion) = &correction.completion {
+                found.completions.insert(correction.corrects, (**completion).clone());
+            }
             found.newest = found.newest.max(Some(correction.made_at));
             Ok::<_, Failure>(())
         })?;
@@ -209,7 +218,12 @@ fn outcome(
     tariffs: &Tariffs,
     store: &mut Store,
     mut in_force: InForce,
-    mut change: impl FnMut(&Record, Option<RecordCost>, Option<RecordCost>) -> anyhow::Result<()>,
+    mut change: impl FnMut(
+        &Record,
+        Option<Completed>,
+        Option<RecordCost>,
+        Option<RecordCost>,
+    ) -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
     let filter =
         Filter { tenant: args.tenant.clone(), from: Some(period.from()), to: Some(period.to()) };
@@ -218,12 +232,20 @@ fn outcome(
     let newest = store.newest()?;
     store.records(&filter, newest, None, |record| {
         progress.advance();
+        let completion = in_force.completions.remove(&record.id);
+        let completed = completion.as_ref().map(Completed::of);
+        let record = match &completion {
+            Some(completion) => &record.clone().completed(completion),
+            None => record,
+        };
         let model = record.response_model.as_ref().or(record.request_model.as_ref());
         if args.model.is_some() && args.model.as_ref() != model {
             return Ok(());
         }
         let before = in_force.costs.remove(&record.id).unwrap_or_else(|| record.cost.clone());
-        let Ok(after) = tariffs.cost_again(record) else {
+        // What a pending request costs is said when it is completed.
+        let again = if record.is_pending() { None } else { tariffs.cost_again(record).ok() };
+        let Some(after) = again else {
             outcome.unpriced += u64::from(before.is_some());
             return Ok(());
         };
@@ -232,7 +254,7 @@ fn outcome(
         }
         outcome.differences.add(record, before.as_ref(), after.as_ref())?;
         outcome.corrected += 1;
-        change(record, before, after)
+        change(record, completed, before, after)
     })?;
     progress.end();
     Ok(outcome)

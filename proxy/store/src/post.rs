@@ -113,7 +113,7 @@ impl<'a> Post<'a> {
 
     /// The request as a row of bills.
     pub(super) fn row(&self) -> BilledRequest<'_> {
-        BilledRequest {
+        let row = BilledRequest {
             started_at: self.started_at,
             tenant: &self.tenant,
             model: self.model(),
@@ -129,6 +129,7 @@ impl<'a> Post<'a> {
             output_tokens: self.usage.output_tokens,
             reasoning_output_tokens: self.usage.reasoning_output_tokens,
             cost: self.cost.as_ref(),
-        }
+        };
+        if self.usage.flags.contains(&Flag::Pending) { row.pending() } else { row }
     }
 }

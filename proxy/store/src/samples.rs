@@ -67,9 +67,11 @@ pub fn record(number: u32) -> Record {
             amount,
             list_amount: amount,
             price_id: "builtin@2026-11-20#m".to_owned(),
+            price_match: Some("date".into()),
             lines: vec![RecordLine {
                 meter: "input".to_owned(),
                 model: None,
+                price_match: None,
                 tokens: Some(40),
                 quantity: None,
                 unit: None,

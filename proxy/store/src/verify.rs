@@ -45,5 +45,5 @@ pub fn verify(
             store.catch_up(&mut feeds(data_dir))?;
         }
     }
-    compare(store, &requests, &mut corrections, &dir, steps, findings)
+    compare(store, &mut requests, &mut corrections, [data_dir, &dir], steps, findings)
 }

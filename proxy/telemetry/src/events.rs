@@ -1,6 +1,7 @@
 //! Everything that can happen, and how it looks as a metric and as a log line.
 
 mod access;
+mod background;
 mod config;
 mod dialect;
 mod ledger;
@@ -23,6 +24,7 @@ use super::requests::Failed;
 use super::trace::Found;
 
 pub use self::access::RequestEnded;
+pub use self::background::{CompletionDelayed, RequestCompleted};
 pub use self::config::{ConfigRejected, ConfigReloaded};
 pub use self::dialect::{DialectGuessed, QuestionRefused, UpstreamRecognised};
 pub use self::ledger::{EntryLost, EntryRejected, JournalChanged, LedgerSlow, StoreFailed};

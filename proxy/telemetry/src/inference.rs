@@ -2,6 +2,7 @@
 //! as counters by modality, and durations under names of its own.
 
 use ::metrics::{CounterFn as _, Label};
+use taximeter_ledger::RecordUsage;
 use taximeter_pricing::{ByModality, Modalities};
 
 use super::attributes::Attributes;
@@ -59,10 +60,33 @@ impl Inference {
                 );
             }
         }
+        // The usage of a request in the background is recorded once, when it is known.
+        if !record.is_pending() {
+            self.record_tokens(to, attributes, usage, origin);
+        }
+    }
+
+    /// Records what an inference has used.
+    pub(super) fn record_tokens(
+        &self,
+        to: &Instruments,
+        attributes: &Attributes,
+        usage: &RecordUsage,
+        origin: Origin,
+    ) {
+        if !to.tells(Instrument::InferenceInputSize) {
+            return;
+        }
+        let of = |slot: &SeriesSlot<Buckets>, instrument, sample: Option<f64>| {
+            if let Some(sample) = sample {
+                let labels = || attributes.with(attributes.error.clone());
+                slot.get_or_init(|| to.buckets(instrument, labels())).record_from(sample, origin);
+            }
+        };
         #[expect(clippy::cast_precision_loss, reason = "a histogram's samples are floats")]
         let size = |tokens: Option<u64>| tokens.map(|tokens| tokens as f64);
-        of(&self.input_size, Instrument::InferenceInputSize, true, size(usage.input_tokens));
-        of(&self.output_size, Instrument::InferenceOutputSize, true, size(usage.output_tokens));
+        of(&self.input_size, Instrument::InferenceInputSize, size(usage.input_tokens));
+        of(&self.output_size, Instrument::InferenceOutputSize, size(usage.output_tokens));
         let modalities = usage.modalities.as_ref().map(Modalities::from).unwrap_or_default();
         let silent = ByModality::default();
         let (read, write) = (usage.cache_read_input_tokens, usage.cache_write_input_tokens);

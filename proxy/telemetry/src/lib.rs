@@ -117,7 +117,7 @@ pub use exemplar::Origin;
 pub use metrics::{Metrics, Vitals};
 pub use names::log_event::LogEvent;
 pub use prometheus::{Exposition, ExpositionFormat};
-pub use requests::Failed;
+pub use requests::{Completed, Failed};
 pub use trace_context::TraceContext;
 pub(crate) use traces::Traces;
 

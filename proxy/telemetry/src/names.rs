@@ -170,6 +170,8 @@ instruments! {
     HttpServerActiveRequests: metric::HTTP_SERVER_ACTIVE_REQUESTS, UpDownCounter, "{request}", Any,
         &[&[key::HTTP_REQUEST_METHOD, key::URL_SCHEME]],
         "HTTP requests of clients that are being answered.";
+    Completions: "taximeter.completions", Counter, "{request}", Any, &[REQUEST],
+        "Requests in the background whose usage has become known. It is counted then.";
     Requests: "taximeter.requests", Counter, "{request}", Any, &[REQUEST, &[key::END]],
         "Requests, by their end.";
     Tokens: "taximeter.tokens", Counter, "{token}", Any,
@@ -193,7 +195,8 @@ instruments! {
     Cost: "taximeter.cost", Counter, "{USD}", Any, &[REQUEST, &[key::CURRENCY]],
         "Cost of requests, approximate. The ledger has the exact amounts.";
     Unpriced: "taximeter.unpriced", Counter, "{request}", Any, &[REQUEST],
-        "Requests whose cost is unknown.";
+        "Requests whose cost is unknown. Of a request in the background that is said when it is \
+         completed.";
     GatewayDuration: "taximeter.gateway.duration", Histogram(OWN), "s", Any, &[REQUEST],
         "Time that the gateway itself took before it sent the request to the upstream.";
     Refusals: "taximeter.refusals", Counter, "{request}", Any, &[&[key::CODE, key::TENANT]],
@@ -239,6 +242,8 @@ instruments! {
         "Admitted requests that have not ended.";
     LedgerEntries: "taximeter.ledger.entries", Counter, "{entry}", Any, &[],
         "Entries in the journal.";
+    PendingDropped: "taximeter.ledger.pending.dropped", Counter, "{request}", Any, &[],
+        "Requests in the background that the ledger no longer waits for. Their cost stays unknown.";
     EntriesLost: "taximeter.ledger.entries.lost", Counter, "{entry}", Any, &[],
         "Entries that the ledger did not accept.";
     EntriesRejected: "taximeter.ledger.entries.rejected", Counter, "{entry}", Any, &[],

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ::metrics::Label;
 use dashmap::DashMap;
 use http::{Method, Version};
+use taximeter_ledger::{PendingRequest, RecordCost, RecordUsage};
 
 use super::attributes::{Attributes, RequestKind, Server, http_client, http_server, method_label};
 use super::bounded::Bounded;
@@ -40,6 +41,19 @@ pub struct Failed<'a> {
     pub called: Duration,
     /// The time since the first byte was sent, or since its engine was called if nothing was sent.
     pub sent: Duration,
+}
+
+/// A request whose usage was pending, and what it has used.
+#[derive(Debug, Clone, Copy)]
+pub struct Completed<'a> {
+    /// The request.
+    pub request: &'a PendingRequest,
+    /// `model` of the answer.
+    pub response_model: Option<&'a str>,
+    /// What it has used.
+    pub usage: &'a RecordUsage,
+    /// Its cost. `None` if it is unknown.
+    pub cost: Option<&'a RecordCost>,
 }
 
 /// The series of all kinds of requests seen so far.
@@ -141,6 +155,28 @@ impl Requests {
             status: record.status,
         };
         self.series(kind).record(request);
+    }
+
+    /// Records what a request has used that was pending when it ended.
+    pub(super) fn complete(&self, to: &Instruments, completed: &Completed<'_>, origin: Origin) {
+        let model = |name: Option<&str>| name.map(|name| self.models.label(name).into());
+        let PendingRequest { tenant, operation, upstream, provider, route, .. } = completed.request;
+        let kind = RequestKind {
+            tenant: self.tenants.label(tenant.as_str()).into(),
+            operation: operation.as_str().into(),
+            upstream: upstream.as_str().into(),
+            provider: provider.as_str().into(),
+            request_model: model(completed.request.request_model.as_deref()),
+            response_model: model(completed.response_model),
+            error_type: None,
+            end: None,
+            // Its HTTP request is counted where it is answered.
+            method: method_label(&Method::POST),
+            version: Version::HTTP_11,
+            route: route.as_str().into(),
+            status: None,
+        };
+        self.series(kind).complete(to, completed.usage, completed.cost, origin);
     }
 
     /// Records a request that used nothing.

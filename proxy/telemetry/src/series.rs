@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ::metrics::{CounterFn as _, Label};
-use taximeter_ledger::{End, RecordUsage};
+use taximeter_ledger::{End, RecordCost, RecordUsage};
 use taximeter_pricing::{Flag, Member, Source};
 
 use super::attributes::{Attributes, Work, words};
@@ -41,6 +41,7 @@ pub(super) struct KindSeries {
     per_token: SeriesSlot<Buckets>,
     gateway: SeriesSlot<Buckets>,
     requests: SeriesSlot<Count>,
+    completions: SeriesSlot<Count>,
     /// Input and output, each reported and counted.
     tokens: [[SeriesSlot<Count>; 2]; 2],
     /// Input and output, each by where it is known from.
@@ -71,6 +72,7 @@ impl KindSeries {
             per_token: SeriesSlot::new(),
             gateway: SeriesSlot::new(),
             requests: SeriesSlot::new(),
+            completions: SeriesSlot::new(),
             tokens: Default::default(),
             sources: Default::default(),
             flags: Default::default(),
@@ -90,14 +92,46 @@ impl KindSeries {
         if record.stream {
             self.record_stream(request);
         }
-        self.record_tokens(request);
+        self.gateway
+            .get_or_init(|| to.buckets(Instrument::GatewayDuration, self.with([])))
+            .record_from(record.timing.gateway, origin);
         let end = record.end;
         self.requests
             .get_or_init(|| {
                 to.count(Instrument::Requests, self.with([Label::new(key::END, end.as_str())]))
             })
             .increment(1);
-        match &record.cost {
+        if record.is_pending() {
+            self.record_flags(to, &record.usage);
+        } else {
+            self.record_usage(to, &record.usage, origin);
+            self.record_cost(to, record.cost.as_ref());
+        }
+        if let Some(inference) = &self.inference {
+            inference.record(&self.attributes, request);
+        }
+    }
+
+    /// Records the usage of a request that is on record since it was pending.
+    pub(super) fn complete(
+        &self,
+        to: &Instruments,
+        usage: &RecordUsage,
+        cost: Option<&RecordCost>,
+        origin: Origin,
+    ) {
+        self.completions
+            .get_or_init(|| to.count(Instrument::Completions, self.with([])))
+            .increment(1);
+        self.record_usage(to, usage, origin);
+        self.record_cost(to, cost);
+        if let Some(inference) = &self.inference {
+            inference.record_tokens(to, &self.attributes, usage, origin);
+        }
+    }
+
+    fn record_cost(&self, to: &Instruments, cost: Option<&RecordCost>) {
+        match cost {
             Some(cost) => self
                 .cost
                 .get_or_init(|| {
@@ -109,9 +143,6 @@ impl KindSeries {
                 .unpriced
                 .get_or_init(|| to.count(Instrument::Unpriced, self.with([])))
                 .increment(1),
-        }
-        if let Some(inference) = &self.inference {
-            inference.record(&self.attributes, request);
         }
     }
 
@@ -196,12 +227,7 @@ impl KindSeries {
         }
     }
 
-    fn record_tokens(&self, request: RecordedRequest<'_>) {
-        let RecordedRequest { to, record, origin, .. } = request;
-        self.gateway
-            .get_or_init(|| to.buckets(Instrument::GatewayDuration, self.with([])))
-            .record_from(record.timing.gateway, origin);
-        let usage = &record.usage;
+    fn record_usage(&self, to: &Instruments, usage: &RecordUsage, origin: Origin) {
         let [input, output] = &self.usage;
         let [from_input, from_output] = &self.sources;
         for (slot, counts, sources, member, kind, tokens) in [
@@ -246,12 +272,7 @@ impl KindSeries {
                 .record_from(sample(tokens), origin);
         }
         self.record_recounts(to, usage);
-        for flag in &usage.flags {
-            if let Some(slot) = self.flags.get(*flag as usize) {
-                let labels = || self.with(words(&[*flag]).map(|word| Label::new(key::FLAG, word)));
-                slot.get_or_init(|| to.count(Instrument::Flags, labels())).increment(1);
-            }
-        }
+        self.record_flags(to, usage);
         let parts = [
             (Instrument::CacheReadTokens, usage.cache_read_input_tokens),
             (Instrument::CacheWriteTokens, usage.cache_write_input_tokens),
@@ -260,6 +281,15 @@ impl KindSeries {
         for (slot, (instrument, tokens)) in self.parts.iter().zip(parts) {
             if let Some(tokens) = tokens.filter(|tokens| *tokens > 0) {
                 slot.get_or_init(|| to.count(instrument, self.with([]))).increment(tokens);
+            }
+        }
+    }
+
+    fn record_flags(&self, to: &Instruments, usage: &RecordUsage) {
+        for flag in &usage.flags {
+            if let Some(slot) = self.flags.get(*flag as usize) {
+                let labels = || self.with(words(&[*flag]).map(|word| Label::new(key::FLAG, word)));
+                slot.get_or_init(|| to.count(Instrument::Flags, labels())).increment(1);
             }
         }
     }

@@ -191,6 +191,7 @@ fn whole(price: &Price) -> Markup {
             div { dt { "Currency" } dd { (price.currency) } }
             @if let Some(from) = price.from { div { dt { "From" } dd { (from) } } }
             @if let Some(until) = price.until { div { dt { "Until" } dd { (until) } } }
+            @if let Some(words) = &price.price_match { div { dt { "Found by" } dd { (name(words)) } } }
             @if !price.aliases.is_empty() {
                 div { dt { "Other names" } dd { (sentence(&price.aliases.join(", "))) } }
             }

@@ -40,7 +40,7 @@ pub(super) fn period_choice(path: &str, kept: &[(&str, &str)], span: &Span, view
 /// What the sums of a bill leave out.
 pub(super) fn notes(bill: &Bill, pending_entries: u64) -> Markup {
     let free = free(bill);
-    let (costs, usages) = (bill.total.unknown_costs(), bill.total.unknown_usage_requests);
+    let (costs, usages) = (bill.total.unknown_costs(), bill.total.unknown_usages());
     html! {
         @if costs + usages + pending_entries > 0 || free > Decimal::ZERO {
             ul.notes {

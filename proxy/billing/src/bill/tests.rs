@@ -85,6 +85,7 @@ fn cost(currency: &str, amount: Decimal) -> RecordCost {
         amount,
         list_amount: amount,
         price_id: "b@1#m".to_owned(),
+        price_match: None,
         lines: Vec::new(),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::Serialize;
-use taximeter_ledger::{Record, RequestId};
+use taximeter_ledger::{Record, RecordUsage, RequestId};
 
 use super::item::{BillItem, ItemDetails};
 use super::partition::push_encoded;
@@ -51,9 +51,12 @@ enum EventData<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct ItemData<'a> {
     tenant: &'a str,
-    currency: &'a str,
-    cost: Decimal,
-    list_cost: Decimal,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list_cost: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     quantity: Option<Decimal>,
     #[serde(flatten)]
@@ -130,11 +133,12 @@ impl<'a> CloudEvent<'a> {
 
 impl<'a> ItemData<'a> {
     pub(super) fn of(item: &'a BillItem<'_>) -> Self {
+        let currency = Some(item.currency).filter(|currency| !currency.is_empty());
         Self {
             tenant: item.tenant,
-            currency: item.currency,
-            cost: item.cost.normalize(),
-            list_cost: item.list_cost.normalize(),
+            currency,
+            cost: currency.map(|_| item.cost.normalize()),
+            list_cost: currency.map(|_| item.list_cost.normalize()),
             quantity: item.quantity.map(|quantity| quantity.normalize()),
             details: &item.details,
         }
@@ -143,7 +147,10 @@ impl<'a> ItemData<'a> {
 
 impl<'a> RequestData<'a> {
     pub(super) fn of(record: &'a Record) -> Self {
+        // What a pending request has used is in the event that completes it.
+        let pending = RecordUsage::default();
         let (usage, cost) = (&record.usage, record.cost.as_ref());
+        let numbers = if record.is_pending() { &pending } else { usage };
         Self {
             tenant: &record.tenant.0,
             key_id: record.key_id.as_deref(),
@@ -154,11 +161,11 @@ impl<'a> RequestData<'a> {
             model: record.response_model.as_deref().or(record.request_model.as_deref()),
             end: record.end.as_str(),
             usage_source: usage.source.as_str(),
-            input_tokens: usage.input_tokens,
-            cache_read_input_tokens: usage.cache_read_input_tokens,
-            cache_write_input_tokens: usage.cache_write_input_tokens,
-            output_tokens: usage.output_tokens,
-            reasoning_output_tokens: usage.reasoning_output_tokens,
+            input_tokens: numbers.input_tokens,
+            cache_read_input_tokens: numbers.cache_read_input_tokens,
+            cache_write_input_tokens: numbers.cache_write_input_tokens,
+            output_tokens: numbers.output_tokens,
+            reasoning_output_tokens: numbers.reasoning_output_tokens,
             currency: cost.map(|cost| cost.currency.as_str()),
             cost: cost.map(|cost| cost.amount.normalize()),
             list_cost: cost.map(|cost| cost.list_amount.normalize()),

@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::Serialize;
-use taximeter_ledger::{Record, RequestId};
+use taximeter_ledger::{Correction, Record, RecordCost, RecordUsage, RequestId};
 
 use super::cloudevents::{ItemData, RequestData};
 use super::item::BillItem;
+use crate::billed_request::BilledRequest;
 
 /// The quantity of one meter in one request.
 pub(super) struct MeterQuantity<'a> {
@@ -24,20 +25,69 @@ pub(super) struct MeterQuantity<'a> {
     amount: Option<Decimal>,
 }
 
+/// A request whose quantities are events, or a correction that says what a request used.
+pub(super) struct Metered<'a> {
+    id: RequestId,
+    tenant: &'a str,
+    at: Timestamp,
+    operation: &'a str,
+    provider: &'a str,
+    key_id: Option<&'a str>,
+    model: Option<&'a str>,
+    usage: &'a RecordUsage,
+    cost: Option<&'a RecordCost>,
+}
+
+impl<'a> Metered<'a> {
+    /// A request. `None` while its usage is pending: a correction will say it.
+    pub(super) fn of(record: &'a Record) -> Option<Self> {
+        (!record.is_pending()).then(|| Self {
+            id: record.id,
+            tenant: &record.tenant.0,
+            at: record.started_at,
+            operation: &record.operation,
+            provider: &record.provider,
+            key_id: record.key_id.as_deref(),
+            model: record.response_model.as_deref().or(record.request_model.as_deref()),
+            usage: &record.usage,
+            cost: record.cost.as_ref(),
+        })
+    }
+
+    /// What the request `row` used, if the correction completes it.
+    pub(super) fn of_completion(
+        row: &BilledRequest<'a>,
+        correction: &'a Correction,
+    ) -> Option<Self> {
+        let completion = correction.completion.as_ref()?;
+        Some(Self {
+            id: correction.id,
+            tenant: row.tenant,
+            at: row.started_at,
+            operation: row.operation,
+            provider: row.provider,
+            key_id: row.key_id,
+            model: completion.response_model.as_deref().or(row.model),
+            usage: &completion.usage,
+            cost: correction.after.as_ref(),
+        })
+    }
+}
+
 /// The quantities of a request by meter: as they were priced or, if the cost is unknown, as they
 /// were counted. An unknown quantity makes no event, and neither does a zero.
-pub(super) fn meter_quantities(record: &Record) -> Vec<MeterQuantity<'_>> {
-    let meter_quantities = if record.cost.is_some() { priced(record) } else { counted(record) };
+pub(super) fn meter_quantities<'a>(metered: &Metered<'a>) -> Vec<MeterQuantity<'a>> {
+    let Metered { model, usage, cost, .. } = *metered;
+    let meter_quantities = match cost {
+        Some(cost) => priced(cost, model),
+        None => counted(usage, model),
+    };
     let meter_quantities = meter_quantities.into_iter().filter(|used| !used.quantity.is_zero());
     meter_quantities.enumerate().map(|(index, used)| MeterQuantity { index, ..used }).collect()
 }
 
-fn model(record: &Record) -> Option<&str> {
-    record.response_model.as_deref().or(record.request_model.as_deref())
-}
-
-fn priced(record: &Record) -> Vec<MeterQuantity<'_>> {
-    let lines = record.cost.iter().flat_map(|cost| &cost.lines);
+fn priced<'a>(cost: &'a RecordCost, model: Option<&'a str>) -> Vec<MeterQuantity<'a>> {
+    let lines = cost.lines.iter();
     lines
         .map(|line| MeterQuantity {
             index: 0,
@@ -45,15 +95,14 @@ fn priced(record: &Record) -> Vec<MeterQuantity<'_>> {
                 unit if line.meter.ends_with(unit) => line.meter.as_str().into(),
                 unit => format!("{}_{unit}", line.meter).into(),
             },
-            model: line.model.as_deref().or(model(record)),
+            model: line.model.as_deref().or(model),
             quantity: line.count().normalize(),
             amount: Some(line.amount.normalize()),
         })
         .collect()
 }
 
-fn counted(record: &Record) -> Vec<MeterQuantity<'_>> {
-    let usage = &record.usage;
+fn counted<'a>(usage: &'a RecordUsage, model: Option<&'a str>) -> Vec<MeterQuantity<'a>> {
     let (read, write) = (usage.cache_read_input_tokens, usage.cache_write_input_tokens);
     let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
     let tokens = [
@@ -65,7 +114,6 @@ fn counted(record: &Record) -> Vec<MeterQuantity<'_>> {
     let tokens = tokens.into_iter().filter_map(|(name, tokens)| Some((name, tokens?.into())));
     let units = usage.units.iter().map(|(name, count)| (name.as_str(), *count));
     let used = |(meter, quantity): (&'static str, Decimal)| (Cow::Borrowed(meter), quantity);
-    let model = model(record);
     tokens
         .map(used)
         .chain(units.map(|(name, count)| (Cow::Owned(name.to_owned()), count)))
@@ -73,9 +121,9 @@ fn counted(record: &Record) -> Vec<MeterQuantity<'_>> {
         .collect()
 }
 
-/// `0193…:2`: the id of the request and the index of the meter.
-fn identifier(record: &Record, used: &MeterQuantity<'_>) -> String {
-    format!("{}:{}", record.id, used.index)
+/// `0193…:2`: the id of the request or correction and the index of the meter.
+fn identifier(metered: &Metered<'_>, used: &MeterQuantity<'_>) -> String {
+    format!("{}:{}", metered.id, used.index)
 }
 
 /// An event of `POST /v2/billing/meter_event_stream`: `{"events": […]}`.
@@ -99,16 +147,16 @@ struct StripePayload<'a> {
 }
 
 impl<'a> StripeEvent<'a> {
-    pub(super) fn of(record: &'a Record, used: &'a MeterQuantity<'_>) -> Self {
+    pub(super) fn of(metered: &Metered<'a>, used: &'a MeterQuantity<'_>) -> Self {
         Self {
             event_name: &used.meter,
-            identifier: identifier(record, used).into(),
-            timestamp: record.started_at,
+            identifier: identifier(metered, used).into(),
+            timestamp: metered.at,
             payload: StripePayload {
-                stripe_customer_id: &record.tenant.0,
+                stripe_customer_id: metered.tenant,
                 value: used.quantity,
                 model: used.model,
-                provider: Some(&record.provider),
+                provider: Some(metered.provider),
             },
         }
     }
@@ -155,19 +203,19 @@ struct LagoProperties<'a> {
 }
 
 impl<'a> LagoEvent<'a> {
-    pub(super) fn of(record: &'a Record, used: &'a MeterQuantity<'_>) -> Self {
+    pub(super) fn of(metered: &Metered<'a>, used: &'a MeterQuantity<'_>) -> Self {
         Self {
-            transaction_id: identifier(record, used).into(),
-            external_subscription_id: &record.tenant.0,
+            transaction_id: identifier(metered, used).into(),
+            external_subscription_id: metered.tenant,
             code: &used.meter,
-            timestamp: seconds(record.started_at),
+            timestamp: seconds(metered.at),
             precise_total_amount_cents: used.amount.and_then(cents),
             properties: LagoProperties {
                 value: Some(used.quantity),
                 model: used.model,
-                operation: Some(&record.operation),
-                provider: Some(&record.provider),
-                key_id: record.key_id.as_deref(),
+                operation: Some(metered.operation),
+                provider: Some(metered.provider),
+                key_id: metered.key_id,
             },
         }
     }

@@ -3,12 +3,14 @@
 use std::io::Write;
 
 use serde::Serialize;
-use taximeter_ledger::Record;
+use taximeter_ledger::{Correction, Record};
 
 use super::cloudevents::CloudEvent;
 use super::error::ExportError;
-use super::events::{LagoEvent, OrbEvent, StripeEvent, meter_quantities};
+use super::events::{LagoEvent, Metered, OrbEvent, StripeEvent, meter_quantities};
 use super::item::BillItem;
+use super::manifest::ExportTotals;
+use crate::billed_request::BilledRequest;
 
 /// Events of one batch. Stripe and Lago take this number in one call, and it is small enough for
 /// all others.
@@ -101,6 +103,42 @@ impl<W: Write + Send> RecordWriter<W> {
         }
     }
 
+    /// Writes a correction of the request `row`, and adds it to the totals. If it completes the
+    /// request, formats with an event for each meter get those of the request.
+    ///
+    /// # Errors
+    /// The output cannot be written, or [`ExportError::TooLarge`].
+    pub fn add_correction(
+        &mut self,
+        row: &BilledRequest<'_>,
+        correction: &Correction,
+        totals: &mut ExportTotals,
+    ) -> Result<(), ExportError> {
+        totals.add_correction(correction);
+        let mut events = self.add_metered(row, correction)?;
+        for item in &BillItem::of_correction(correction)? {
+            let rows = match &mut events {
+                Some(events) => std::mem::take(events),
+                None => self.add_item(item)?,
+            };
+            totals.add_item(item, rows)?;
+        }
+        Ok(())
+    }
+
+    /// The number of events that were written for the meters of a request. `None` where one event
+    /// says all.
+    fn add_metered(
+        &mut self,
+        row: &BilledRequest<'_>,
+        correction: &Correction,
+    ) -> Result<Option<u64>, ExportError> {
+        let RecordOutput::Batches(batches) = &mut self.0 else { return Ok(None) };
+        let metered = Metered::of_completion(row, correction)
+            .filter(|_| matches!(batches.format, Format::Stripe | Format::Lago));
+        metered.map(|metered| batches.add_metered(&metered)).transpose()
+    }
+
     /// Writes the rest and returns the output.
     ///
     /// # Errors
@@ -132,19 +170,24 @@ impl<W: Write> Batches<W> {
             Format::CloudEvents => self.push(&CloudEvent::of(record))?,
             Format::Orb => self.push(&OrbEvent::of(record))?,
             Format::Stripe | Format::Lago => {
-                let mut events = 0;
-                for used in &meter_quantities(record) {
-                    match self.format {
-                        Format::Stripe => self.push(&StripeEvent::of(record, used))?,
-                        _ => self.push(&LagoEvent::of(record, used))?,
-                    }
-                    events += 1;
-                }
-                return Ok(events);
+                return Metered::of(record).map_or(Ok(0), |metered| self.add_metered(&metered));
             }
             Format::Ndjson => {}
         }
         Ok(1)
+    }
+
+    /// Adds an event for each meter.
+    fn add_metered(&mut self, metered: &Metered<'_>) -> Result<u64, ExportError> {
+        let mut events = 0;
+        for used in &meter_quantities(metered) {
+            match self.format {
+                Format::Stripe => self.push(&StripeEvent::of(metered, used))?,
+                _ => self.push(&LagoEvent::of(metered, used))?,
+            }
+            events += 1;
+        }
+        Ok(events)
     }
 
     fn add_item(&mut self, item: &BillItem<'_>) -> Result<u64, ExportError> {

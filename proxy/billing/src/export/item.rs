@@ -2,12 +2,13 @@
 //! them, events add up to the bill.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use taximeter_ledger::{Correction, RecordCost, RequestId};
+use taximeter_ledger::{Completion, Correction, RecordCost, RequestId};
 use uuid::Uuid;
 
 use super::error::ExportError;
@@ -28,7 +29,7 @@ pub struct BillItem<'a> {
     pub(super) at: Timestamp,
     /// The tenant that pays.
     pub(super) tenant: &'a str,
-    /// ISO 4217.
+    /// ISO 4217. Empty if the cost is unknown.
     pub(super) currency: &'a str,
     /// The amount that it adds to the bill. Below zero if it reduces the bill.
     pub(super) cost: Decimal,
@@ -43,6 +44,8 @@ pub struct BillItem<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BillItemKind {
     Correction,
+    /// A correction that says what a request used.
+    Completion,
     Gpu,
     IdleGpu,
     Credit,
@@ -73,6 +76,39 @@ pub(super) struct ItemDetails<'a> {
     /// The meter whose tokens are free.
     #[serde(skip_serializing_if = "Option::is_none")]
     meter: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage_source: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_write_input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_output_tokens: Option<u64>,
+    /// Quantities besides tokens.
+    #[serde(flatten)]
+    units: Option<&'a BTreeMap<String, Decimal>>,
+}
+
+impl<'a> ItemDetails<'a> {
+    /// With what a request used that a correction completes.
+    fn with_usage(self, completion: &'a Completion) -> Self {
+        let usage = &completion.usage;
+        Self {
+            model: completion.response_model.as_deref(),
+            usage_source: Some(usage.source.as_str()),
+            input_tokens: usage.input_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            cache_write_input_tokens: usage.cache_write_input_tokens,
+            output_tokens: usage.output_tokens,
+            reasoning_output_tokens: usage.reasoning_output_tokens,
+            units: Some(&usage.units),
+            ..self
+        }
+    }
 }
 
 impl BillItemKind {
@@ -80,6 +116,7 @@ impl BillItemKind {
     pub(super) const fn event_type(self) -> &'static str {
         match self {
             Self::Correction => "taximeter.correction",
+            Self::Completion => "taximeter.completion",
             Self::Gpu | Self::IdleGpu => "taximeter.gpu_share",
             Self::Credit => "taximeter.credit",
         }
@@ -94,6 +131,7 @@ impl BillItemKind {
     pub(super) const fn meter(self) -> &'static str {
         match self {
             Self::Correction => "correction",
+            Self::Completion => "completion",
             Self::Gpu => "gpu_hours",
             Self::IdleGpu => "idle_gpu_hours",
             Self::Credit => "credit",
@@ -103,28 +141,36 @@ impl BillItemKind {
 
 impl<'a> BillItem<'a> {
     /// The change of cost in a correction: one item, or one for each currency if the currency
-    /// changes. None if both costs are unknown.
+    /// changes. None if both costs are unknown, unless the correction completes its request: then
+    /// one that has no currency.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`] for a difference that cannot be kept exactly.
     pub fn of_correction(correction: &'a Correction) -> Result<Vec<Self>, ExportError> {
         let too_large = ExportError::TooLarge { what: "the difference of a correction" };
         let (before, after) = (correction.before.as_ref(), correction.after.as_ref());
+        let details = ItemDetails {
+            corrects: Some(correction.corrects),
+            made_at: Some(correction.made_at),
+            reason: Some(&correction.reason),
+            price_id: after.or(before).map(|cost| cost.price_id.as_str()),
+            ..ItemDetails::default()
+        };
         let of = |currency: &'a str, cost, list_cost| Self {
             id: correction.id.to_string().into(),
-            kind: BillItemKind::Correction,
+            kind: match correction.completion {
+                Some(_) => BillItemKind::Completion,
+                None => BillItemKind::Correction,
+            },
             at: correction.started_at,
             tenant: &correction.tenant.0,
             currency,
             cost,
             list_cost,
             quantity: None,
-            details: ItemDetails {
-                corrects: Some(correction.corrects),
-                made_at: Some(correction.made_at),
-                reason: Some(&correction.reason),
-                price_id: after.or(before).map(|cost| cost.price_id.as_str()),
-                ..ItemDetails::default()
+            details: match &correction.completion {
+                Some(completion) => details.clone().with_usage(completion),
+                None => details.clone(),
             },
         };
         let taken = |cost: &'a RecordCost| of(&cost.currency, -cost.amount, -cost.list_amount);
@@ -140,6 +186,9 @@ impl<'a> BillItem<'a> {
                 let taken = taken(before);
                 let id = format!("{}:{}", taken.id, taken.currency).into();
                 vec![Self { id, ..taken }, owed(after)]
+            }
+            (None, None) if correction.completion.is_some() => {
+                vec![of("", Decimal::ZERO, Decimal::ZERO)]
             }
             (before, after) => before.map(taken).into_iter().chain(after.map(owed)).collect(),
         })
@@ -216,3 +265,6 @@ fn digest(of: &impl Serialize) -> Result<Cow<'static, str>, ExportError> {
     bytes.iter_mut().zip(hash).for_each(|(byte, of)| *byte = of);
     Ok(Uuid::from_bytes(bytes).to_string().into())
 }
+
+#[cfg(test)]
+mod tests;

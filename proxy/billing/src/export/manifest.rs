@@ -243,6 +243,9 @@ impl ExportTotals {
     /// [`ExportError::TooLarge`].
     pub fn add_item(&mut self, item: &BillItem<'_>, rows: u64) -> Result<(), ExportError> {
         self.rows += rows;
+        if item.currency.is_empty() {
+            return Ok(());
+        }
         self.add_money(item.currency, item.cost, item.list_cost)
     }
 

@@ -28,9 +28,8 @@ fn record(change: impl FnOnce(&mut Value)) -> Record {
                    "duration": 1.5, "gateway": 0.0004,
                    "stages": {"identify": 0.00001, "body": 0.00039}},
         "cost": {"currency": "USD", "amount": "0.0012340", "list_amount": "0.0012340",
-                 "price_id": "b@1#gpt-x", "lines": [
-                     {"meter": "input", "tokens": 112, "unit_price": "0.000002",
-                      "amount": "0.000224"},
+                 "price_id": "b@1#gpt-x", "price_match": "date", "lines": [
+                     {"meter": "input", "tokens": 112, "unit_price": "0.000002", "amount": "0.000224"},
                      {"meter": "cache_read", "tokens": 700, "unit_price": "0.0000002",
                       "amount": "0.00014"},
                      {"meter": "output", "tokens": 87, "unit_price": "0.00001",
@@ -333,6 +332,7 @@ fn every_field_of_a_record_has_its_column() {
         ("cost", json!("0.001234000000000000")),
         ("list_cost", json!("0.001234000000000000")),
         ("price_id", json!("b@1#gpt-x")),
+        ("price_match", json!("date")),
         ("cost_lines", json!(lines)),
         ("reported_cost", json!("0.001")),
         ("resource", json!(r#"{"k8s.pod.name":"a-0"}"#)),
@@ -341,9 +341,7 @@ fn every_field_of_a_record_has_its_column() {
     expected.extend(Stage::ALL[2..].iter().map(|stage| (column(*stage), Value::Null)));
     assert_eq!(rows[0], expected);
     assert_eq!(rows[1]["seq"], 8);
-    for absent in
-        ["stage_identify", "gaps", "cost", "currency", "resource", "flags", "reported_cost"]
-    {
+    for absent in ["stage_identify", "gaps", "cost", "price_match", "resource", "flags"] {
         assert_eq!(rows[1][absent], Value::Null, "{absent}");
     }
 }

@@ -126,7 +126,7 @@ fn cost_column(bill: &Bill) -> TextColumn {
 
 fn tokens(sums: &Sums, of: fn(&Sums) -> Option<u64>) -> String {
     of(sums).map_or("unknown".to_owned(), |tokens| {
-        format!("{}{}", at_least(sums.unknown_usage_requests), grouped(&tokens.to_string()))
+        format!("{}{}", at_least(sums.unknown_usages()), grouped(&tokens.to_string()))
     })
 }
 
@@ -139,7 +139,7 @@ fn write_notes(out: &mut String, bill: &Bill) {
     let sources = [
         (total.reported_requests(), "reported by the engine"),
         (total.counted_requests, "counted by Taximeter"),
-        (total.unknown_usage_requests, "unknown"),
+        (total.unknown_usages(), "unknown"),
     ];
     let parts: Vec<_> = sources
         .iter()
@@ -151,7 +151,7 @@ fn write_notes(out: &mut String, bill: &Bill) {
         let requests = requests_of(total.unknown_costs());
         let _ = writeln!(out, "The cost of {requests} is unknown: no price, or no usage.");
     }
-    if total.unknown_costs() + total.unknown_usage_requests > 0 {
+    if total.unknown_costs() + total.unknown_usages() > 0 {
         let _ = writeln!(out, "≥ marks a sum that lacks what is unknown.");
     }
     let costs = bill.rows.iter().map(|row| &row.sums).chain([total]).filter_map(|sums| sums.cost);

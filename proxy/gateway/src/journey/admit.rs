@@ -79,6 +79,7 @@ impl Admission {
             amount: chosen.amount_max,
             input_tokens: wire.is_text().then(|| estimate(chosen.body_bytes)),
             output_tokens: (wire.is_text() && wire.output() == Output::Text).then_some(0),
+            background: chosen.background,
         }));
         let Ok(written) = gateway.journal.append(&entry) else {
             return Err(Refusal::LedgerUnavailable);

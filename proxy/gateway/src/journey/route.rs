@@ -25,6 +25,8 @@ pub struct Chosen {
     pub request_model: Option<String>,
     pub service_tier: Option<String>,
     pub stream: bool,
+    /// Its answer is generated after it.
+    pub(crate) background: bool,
     /// How many answers it asks for at once.
     pub(crate) choices: u64,
     /// Whether it has one prompt, where its answers do not say.
@@ -91,6 +93,8 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         request_model: model,
         service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
         stream: call.route.streams() || facts.as_ref().is_some_and(|facts| facts.stream),
+        background: call.wire() == Wire::Responses
+            && facts.as_ref().is_some_and(|facts| facts.background),
         choices: facts.as_ref().and_then(|facts| facts.choices).unwrap_or(1),
         has_one_prompt: facts.as_ref().is_some_and(|facts| facts.has_one_prompt),
         parameters: parameters.unwrap_or_default(),

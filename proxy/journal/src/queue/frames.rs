@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::mem;
 
 use jiff::Timestamp;
-use taximeter_ledger::{Change, Digest, EncodedEntry, Entry, Position, RunningTotals};
+use taximeter_ledger::{
+    Change, Digest, EncodedEntry, Entry, PendingRequests, Position, RunningTotals,
+};
 
 /// Frames that are written together.
 #[derive(Debug)]
@@ -116,6 +118,11 @@ impl Frames {
         let bytes = mem::replace(&mut self.bytes, rest);
         let before = mem::replace(&mut self.before, last);
         Batch { bytes, before, follows: None, last, begins_segment }
+    }
+
+    /// The requests whose usage is pending.
+    pub(super) const fn pending(&self) -> &PendingRequests {
+        self.tally.pending()
     }
 
     /// Whether all are taken.

@@ -31,6 +31,7 @@ pub(super) fn price(record: &Record) -> Option<RecordCost> {
         amount,
         list_amount: amount,
         price_id: "test".to_owned(),
+        price_match: None,
         lines: Vec::new(),
     })
 }
@@ -291,6 +292,7 @@ pub(super) fn reserve(number: u128) -> Entry {
         amount: None,
         input_tokens: None,
         output_tokens: None,
+        background: false,
     }))
 }
 
@@ -333,6 +335,7 @@ pub(super) fn progress(number: u128, output_tokens: u64) -> Entry {
         id: RequestId(Uuid::from_u128(number)),
         at: Timestamp::UNIX_EPOCH,
         response_model: None,
+        response_id: None,
         service_tier: None,
         usage: RecordUsage::counted(Some(10), Some(output_tokens), &[]),
     }))

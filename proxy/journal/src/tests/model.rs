@@ -315,6 +315,7 @@ fn costly(request: u128) -> Entry {
             amount,
             list_amount: amount,
             price_id: "1/m".to_owned(),
+            price_match: None,
             lines: Vec::new(),
         });
     }
@@ -326,6 +327,7 @@ fn progress(request: u128) -> Entry {
         id: RequestId(Uuid::from_u128(request)),
         at: Timestamp::UNIX_EPOCH,
         response_model: None,
+        response_id: None,
         service_tier: None,
         usage: RecordUsage::counted(Some(3), u64::try_from(request).ok(), &[]),
     }))

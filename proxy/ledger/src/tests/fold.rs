@@ -78,6 +78,7 @@ fn what_the_engine_has_reported_so_far_stays_as_reported_if_we_die() {
         id: id(1),
         at: at(3),
         response_model: Some("m-2026".to_owned()),
+        response_id: None,
         service_tier: Some("flex".to_owned()),
         usage: usage.clone(),
     };

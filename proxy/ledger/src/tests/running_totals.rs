@@ -108,6 +108,8 @@ fn a_correction_takes_the_place_of_a_cost() {
             reason: "another price".to_owned(),
             before: cost(before),
             after: cost(after),
+            completion: None,
+            completed: None,
         }))
     };
     tally.add(1, &Change::of(&Entry::Reserve(Box::new(reserve(1, None)))));

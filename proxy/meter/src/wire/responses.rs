@@ -45,7 +45,9 @@ impl Format for Responses {
         painter(tools, &mut calls)?;
         facts.add_calls(calls);
         match said.kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
-            "response.completed" | "response.incomplete" => facts.is_end = true,
+            "response.completed" | "response.incomplete" | "response.cancelled" => {
+                facts.is_end = true;
+            }
             "response.failed" => {
                 facts.is_end = true;
                 facts.error.get_or_insert_default();

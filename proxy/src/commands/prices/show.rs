@@ -5,29 +5,43 @@ use std::io::Write;
 
 use anyhow::bail;
 use comfy_table::{CellAlignment, Table};
+use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use taximeter_pricing::{
-    Combination, CombinedRates, MeterName, PriceBook, Row, ServiceTier, Threshold,
+    Combination, CombinedRates, Everywhere, Found, MeterName, NoRow, PriceBook, PriceMatch, Row,
+    Rule, ServiceTier, Threshold,
 };
 
 use super::list::{price, table};
 
-/// Prints each price of the model.
+/// Most names in the message that the price book does not have a model.
+const NEAREST: usize = 5;
+
+/// Prints each price of the model, with what finds its row, and why a provider's row does not price
+/// it.
 ///
 /// Errors: the price book has none.
 pub(super) fn show(
     book: &PriceBook,
     model: &str,
-    today: Date,
+    now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    let is_named = |row: &&Row| row.model == model || row.aliases.iter().any(|name| name == model);
-    let rows: Vec<&Row> = book.rows().filter(is_named).collect();
+    let today = now.to_zoned(TimeZone::UTC).date();
+    let all = book.everywhere(model, now);
+    let rows: Vec<_> =
+        book.rows().filter_map(|row| Some((row, found(row, model, &all)?))).collect();
     if rows.is_empty() {
-        bail!("the book has no price for {model:?}; see `taximeter prices list`");
+        bail!(none(book, model, now, &all));
     }
-    for row in rows {
+    for (row, found) in rows {
+        writeln!(out, "price_match: {found}")?;
         show_row(row, today, out)?;
+    }
+    let regions = all.missing.iter().filter(|(_, why)| matches!(why, NoRow::Region { .. }));
+    for (_, why) in regions {
+        writeln!(out, "{why}\n")?;
     }
     writeln!(
         out,
@@ -35,6 +49,35 @@ pub(super) fn show(
          needs a missing rate is unknown."
     )?;
     Ok(())
+}
+
+/// What finds the row, if the model does: its own names find rows of any time.
+fn found(row: &Row, model: &str, all: &Everywhere<'_>) -> Option<String> {
+    if row.model == model {
+        return Some(PriceMatch::EXACT.to_string());
+    }
+    let is_same =
+        |found: &&Found<'_>| (&found.row.provider, &found.row.model) == (&row.provider, &row.model);
+    if let Some(found) = all.found.iter().find(is_same) {
+        let region = found.region.as_ref().map(|region| format!(", with the price of {region}"));
+        return Some(format!("{}{}", found.how, region.unwrap_or_default()));
+    }
+    let has_alias = row.aliases.iter().any(|alias| alias == model);
+    has_alias.then(|| PriceMatch::from(Rule::Alias).to_string())
+}
+
+/// Why no row has the name, and names that are like it.
+fn none(book: &PriceBook, model: &str, now: Timestamp, all: &Everywhere<'_>) -> String {
+    let why = match all.missing.first() {
+        Some((_, why)) => why.to_string(),
+        None => format!("the book has no price for {model:?}"),
+    };
+    let nearest = book.nearest(model, now, NEAREST);
+    let like = match nearest.is_empty() {
+        true => String::new(),
+        false => format!("; names like it: {}", nearest.join(", ")),
+    };
+    format!("{why}{like}; see `taximeter prices list`")
 }
 
 fn show_row(row: &Row, today: Date, out: &mut impl Write) -> anyhow::Result<()> {

@@ -54,6 +54,45 @@ fn one_model_shows_every_combination_and_names_each_without_a_rate() {
 }
 
 #[test]
+fn a_name_shows_what_finds_its_row_or_why_none_does() {
+    let shown = |model: &str| {
+        let rows = "models:\n- model: anthropic.claude-sonnet-5\n  provider: aws.bedrock\n  \
+                    rates: {input: 2, output: 10}\n  when: {region: {us: {times: 1.1}}}\n";
+        prices_over(&[rows], PricesCommand::Show { model: model.into() })
+    };
+    for (model, part) in [
+        ("gpt-5.4", "price_match: exact\nbuiltin@2026-11-20#openai/gpt-5.4 · USD"),
+        (
+            "openai/gpt-5.4-2026-03-05",
+            "price_match: provider+date\nbuiltin@2026-11-20#openai/gpt-5.4",
+        ),
+        (
+            "us.anthropic.claude-sonnet-5",
+            "price_match: region, with the price of us\noverrides@undated#aws.bedrock/",
+        ),
+        ("anthropic.claude-sonnet-5", "price_match: exact\noverrides@undated#aws.bedrock/"),
+    ] {
+        let shown = shown(model).unwrap();
+        assert!(shown.contains(part), "{part} in {shown}");
+        assert_eq!(shown.matches("price_match").count(), 1, "{shown}");
+    }
+    for (model, why) in [
+        ("gpt-5.44", "no price for \"gpt-5.44\"; names like it: openai/gpt-5.4,"),
+        ("ft:gpt-5.4:acme::9x", "fine-tuned model"),
+        ("gpt-5.4:free", "is a variant"),
+        ("jp.anthropic.claude-sonnet-5", "does not say what region \"jp\""),
+        (
+            "arn:aws:bedrock:us-east-1:1:application-inference-profile/a",
+            "does not say which model it is",
+        ),
+        ("qqqqqqqqqqqqqqqqqq", "no price for \"qqqqqqqqqqqqqqqqqq\"; see `taximeter prices list`"),
+    ] {
+        let error = shown(model).unwrap_err().to_string();
+        assert!(error.contains(why), "{why} in {error}");
+    }
+}
+
+#[test]
 fn a_model_shows_its_versions_units_conditions_and_currency() {
     let shown = prices_over(
         &[
@@ -144,7 +183,7 @@ fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
 #[test]
 fn a_file_that_says_the_same_as_the_book_differs_in_nothing() {
     let same = "models: [{model: mistral-embed, provider: mistral_ai, input_only: true, \
-        rates: {input: 0.10}}]";
+        rates: {input: 0.10}, tiers: {batch: {input: 0.05}}}]";
     let diff = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table };
     let (code, out, _) = on_file(same, diff).unwrap();
     assert_eq!(code, exit(1), "the other models of the provider are not in it: {out}");

@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan as _};
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_gateway::journey::identify::new_id;
 use taximeter_journal::{Journal, Options};
-use taximeter_ledger::{Correction, Entry, Record, RecordCost, RequestId};
+use taximeter_ledger::{Completed, Correction, Entry, Record, RecordCost, RequestId};
 use taximeter_system::clock;
 use tokio::runtime::Runtime;
 
@@ -65,12 +65,14 @@ impl<'a> Corrections<'a> {
         self.made_at = self.made_at.max(behind.unwrap_or(self.made_at));
     }
 
-    /// Writes a correction: the cost of a request becomes `after`.
+    /// Writes a correction: the cost of a request becomes `after`. `completed` says what completed
+    /// the request before, if anything did.
     ///
     /// Errors: the ledger cannot be written. Earlier corrections stay, and a later run continues.
     pub(in crate::commands) fn write(
         &mut self,
         record: &Record,
+        completed: Option<Completed>,
         before: Option<RecordCost>,
         after: Option<RecordCost>,
     ) -> anyhow::Result<()> {
@@ -83,6 +85,8 @@ impl<'a> Corrections<'a> {
             reason: self.reason.to_owned(),
             before,
             after,
+            completion: None,
+            completed,
         })))?;
         self.written += 1;
         if self.written.is_multiple_of(WAIT_EVERY) {

@@ -119,18 +119,17 @@ fn events<W: Write + Send>(
         }
         Ok(totals.add_request(record, writer.add(record)?)?)
     })?;
-    let mut add = |item: &BillItem<'_>, totals: &mut ExportTotals| {
-        step();
-        totals.add_item(item, writer.add_item(item)?)
-    };
     store.corrections(job.period, job.tenant.as_deref(), |row, correction| {
         if job.terms.owes_share(row.upstream, row.started_at) {
             return Ok(());
         }
-        totals.add_correction(correction);
-        BillItem::of_correction(correction)?.iter().try_for_each(|item| add(item, totals))?;
-        Ok::<_, ExportFault>(())
+        step();
+        Ok::<_, ExportFault>(writer.add_correction(row, correction, totals)?)
     })?;
+    let mut add = |item: &BillItem<'_>, totals: &mut ExportTotals| {
+        step();
+        totals.add_item(item, writer.add_item(item)?)
+    };
     let credits = job.terms.hours(store, job.scope(), |origin, key, hour| {
         if origin == Origin::Gpus {
             BillItem::of_gpus(key, hour)?.iter().try_for_each(|item| add(item, totals))?;

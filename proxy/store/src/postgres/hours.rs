@@ -195,7 +195,7 @@ fn numbered(row: &Row) -> Result<Numbered, Fault> {
         list_cost: money(row, 6)?,
         unknown_cost_requests: row.try_get(7)?,
         counted_requests: count(8)?,
-        unknown_usage_requests: count(9)?,
+        unknown_usage_requests: row.try_get(9)?,
     };
     Numbered::new(sums, row.try_get(10)?).map_err(Fault::unreadable)
 }
@@ -228,11 +228,8 @@ fn write(link: &Link, sums: &BTreeMap<HourPart, Hour>) -> Result<(), Fault> {
     let money = |of: fn(&Sums) -> Option<Decimal>| {
         sums.values().map(|hour| of(&hour.sums).map(|money| money.to_string())).collect::<Vec<_>>()
     };
-    let [requests, counted, unknown_usage] = [
-        count(|sums| sums.requests),
-        count(|sums| sums.counted_requests),
-        count(|sums| sums.unknown_usage_requests),
-    ];
+    let [requests, counted] = [count(|sums| sums.requests), count(|sums| sums.counted_requests)];
+    let unknown_usage: Vec<_> = sums.values().map(|h| h.sums.unknown_usage_requests).collect();
     let [input, cache_read, output, reasoning] = [
         tokens(|sums| sums.input_tokens),
         tokens(|sums| sums.cache_read_input_tokens),

@@ -121,7 +121,7 @@ fn numbered(row: &Row<'_>) -> rusqlite::Result<Numbered> {
         list_cost: money(row, 6)?,
         unknown_cost_requests: row.get(7)?,
         counted_requests: count(8)?,
-        unknown_usage_requests: count(9)?,
+        unknown_usage_requests: row.get(9)?,
     };
     let json = row.get_ref(10)?.as_str().map_err(|error| unreadable(10, error))?;
     Numbered::new(sums, json).map_err(|error| unreadable(10, error))
@@ -152,7 +152,7 @@ fn write(
         text(sums.list_cost),
         sums.unknown_cost_requests,
         sums.counted_requests.cast_signed(),
-        sums.unknown_usage_requests.cast_signed(),
+        sums.unknown_usage_requests,
         json(&quantities)?,
     ])?;
     Ok(())

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use rust_decimal::Decimal;
 use taximeter_billing::export::{Entries, SequenceRange};
 use taximeter_billing::{BilledRequest, Grouping, Invoice, Invoicer, Unit, corrected};
-use taximeter_ledger::{Correction, RecordCost, RequestId};
+use taximeter_ledger::{Completed, Completion, Correction, RecordCost, RecordUsage, RequestId};
 use uuid::Uuid;
 
 use super::*;
@@ -29,6 +29,8 @@ pub(super) fn correction(
         reason: "a price was wrong".to_owned(),
         before: before.cloned(),
         after: Some(after),
+        completion: None,
+        completed: None,
     }
 }
 
@@ -55,19 +57,53 @@ pub(super) fn ride(number: u32) -> Record {
         ride.labels.clear();
         ride.key_id = None;
     }
+    // Some go on in the background.
+    if number.is_multiple_of(7) {
+        (ride.cost, ride.usage) = (None, RecordUsage::counted(Some(9), None, &[]));
+        ride.usage.go_on();
+    }
     ride
 }
 
-/// A correction of each fourth request, and another one of each eighth.
+/// What completes a ride that went on in the background.
+fn completion(number: u32, of: &Record) -> Correction {
+    let usage = record(0).usage;
+    Correction {
+        completion: Some(Box::new(Completion {
+            response_id: of.response_id.clone().unwrap(),
+            response_model: Some("m-2027".to_owned()),
+            service_tier: None,
+            finish_reasons: Vec::new(),
+            error: None,
+            usage,
+            reported_cost: None,
+        })),
+        ..correction(number, of, None, 5)
+    }
+}
+
+/// A correction of each fourth request, and another one of each eighth. Most that went on in the
+/// background are completed first.
 pub(super) fn corrections(rides: &[Record]) -> Vec<Correction> {
-    let mut all = Vec::new();
+    let mut all: Vec<Correction> = Vec::new();
     for (number, ride) in (0_u32..).zip(rides) {
-        if number % 4 == 0 {
-            all.push(correction(2 * number, ride, ride.cost.as_ref(), 3));
+        let mut completed = None;
+        let mut before = ride.cost.clone();
+        if ride.is_pending() && number % 14 != 7 {
+            let completion = completion(3 * number, ride);
+            completed = completion.completion.as_deref().map(Completed::of);
+            before.clone_from(&completion.after);
+            all.push(completion);
+        } else if ride.is_pending() {
+            continue;
         }
-        if number % 8 == 0 {
-            let before = all.last().unwrap().after.clone();
-            all.push(correction(2 * number + 1, ride, before.as_ref(), 2));
+        for (divisor, amount) in [(4, 3), (8, 2)] {
+            if number % divisor == 0 {
+                let number = 3 * number + divisor / 4;
+                let next = correction(number, ride, before.as_ref(), amount);
+                before.clone_from(&next.after);
+                all.push(Correction { completed: completed.clone(), ..next });
+            }
         }
     }
     all

@@ -26,6 +26,8 @@ pub(super) struct Account {
     pub(super) corrections: HashMap<RequestId, u128>,
     /// Whether older posts are gone: those of this journal, or of the one that it corrects.
     lacks_posts: bool,
+    /// Whether it has corrections of another journal, and no requests.
+    only_corrects: bool,
 }
 
 /// Reads the whole journal in `dir`. `account` has what is known before it.
@@ -57,10 +59,12 @@ impl Account {
         // In a shared store, this journal may correct requests of other gateways.
         let lacks_posts = is_shared || self.examination.first.is_some_and(|first| first > 1);
         let replay = std::mem::take(&mut self.replay).into_corrections();
-        Self { replay, lacks_posts, ..Self::default() }
+        Self { replay, lacks_posts, only_corrects: true, ..Self::default() }
     }
 
     fn add(&mut self, seq: u64, weight: u64, entry: Entry) {
+        let is_first = self.kinds.is_empty();
+        self.lacks_posts |= is_first && seq > 1 && !self.only_corrects;
         let kind = match &entry {
             Entry::Reserve(_) => "reservations",
             Entry::Post(record) => {

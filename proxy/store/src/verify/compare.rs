@@ -61,18 +61,21 @@ struct Sums {
     messages: Vec<String>,
 }
 
-/// Compares the store with the journals. `dir` has the journal of corrections.
+/// Compares the store with the journals. `dirs` have the journals of requests and of corrections.
 ///
 /// Errors: the store or the journal cannot be read.
 pub(super) fn compare(
     store: &mut Store,
-    requests: &Account,
+    requests: &mut Account,
     corrections: &mut Account,
-    dir: &Path,
+    dirs: [&Path; 2],
     steps: &mut Steps<'_>,
     findings: &mut Findings,
 ) -> Result<(), VerifyError> {
-    let missing = std::mem::take(&mut corrections.corrections);
+    let mut missing = std::mem::take(&mut corrections.corrections);
+    // A request is completed by a correction in its own journal.
+    missing.extend(std::mem::take(&mut requests.corrections));
+    let requests = &*requests;
     let is_shared = store.is_shared();
     let selection = Selection { requests, replay: &corrections.replay, is_shared };
     let mut comparison = Comparison {
@@ -84,7 +87,8 @@ pub(super) fn compare(
         unknown: HashMap::new(),
         sums: Sums::default(),
     };
-    let has_all = !is_shared && corrections.examination.first.is_none_or(|it| it == 1);
+    let is_whole = |account: &Account| account.examination.first.is_none_or(|first| first == 1);
+    let has_all = !is_shared && is_whole(requests) && is_whole(corrections);
     let weigh = |page: &mut Weighed, post: &Post<'_>| selection.weigh(page, post);
     store.audit(weigh, |audited| match audited {
         Audited::Posts(count, page) => {
@@ -106,9 +110,11 @@ pub(super) fn compare(
                 Entry::Correction(correction) => Some(correction.id),
                 _ => None,
             };
-            examine(dir, read, |corrected| {
-                corrected.map(|id| comparison.unknown.remove(&id));
-            })?;
+            for dir in dirs {
+                examine(dir, read, |corrected| {
+                    corrected.map(|id| comparison.unknown.remove(&id));
+                })?;
+            }
         }
         comparison.tell_corrections(findings);
     }

@@ -1,7 +1,7 @@
 //! The access log line of a request that has ended.
 
 use serde_json::Value;
-use taximeter_ledger::Record;
+use taximeter_ledger::{Record, RecordCost, RecordUsage};
 
 use crate::attributes::method_label;
 use crate::ended::{Attempt, Ended};
@@ -69,6 +69,15 @@ fn settled(record: &Record, fields: &mut Vec<Field>) {
     let Record { usage, timing, .. } = record;
     fields.extend(given("response_model", record.response_model.as_deref()));
     fields.push(("stream", record.stream.into()));
+    used(usage, record.cost.as_ref(), fields);
+    fields.push(("duration_seconds", timing.duration.into()));
+    fields.push(("gateway_seconds", timing.gateway.into()));
+    fields.extend(given("time_to_first_chunk_seconds", timing.time_to_first_chunk));
+    fields.extend(given("time_to_first_token_seconds", timing.time_to_first_token));
+}
+
+/// What a request has used, and its cost.
+pub(super) fn used(usage: &RecordUsage, cost: Option<&RecordCost>, fields: &mut Vec<Field>) {
     for (name, tokens) in [
         ("input_tokens", usage.input_tokens),
         ("cache_read_input_tokens", usage.cache_read_input_tokens),
@@ -82,17 +91,13 @@ fn settled(record: &Record, fields: &mut Vec<Field>) {
     if !usage.flags.is_empty() {
         fields.push(("flags", serde_json::to_value(&usage.flags).unwrap_or_default()));
     }
-    if let Some(cost) = &record.cost {
+    if let Some(cost) = cost {
         // A decimal number is exact as text, and as nothing else.
         fields.push(("cost", cost.amount.normalize().to_string().into()));
         fields.push(("currency", cost.currency.as_str().into()));
     }
-    fields.push(("duration_seconds", timing.duration.into()));
-    fields.push(("gateway_seconds", timing.gateway.into()));
-    fields.extend(given("time_to_first_chunk_seconds", timing.time_to_first_chunk));
-    fields.extend(given("time_to_first_token_seconds", timing.time_to_first_token));
 }
 
-fn given(name: &'static str, value: Option<impl Into<Value>>) -> Option<Field> {
+pub(super) fn given(name: &'static str, value: Option<impl Into<Value>>) -> Option<Field> {
     value.map(|value| (name, value.into()))
 }

@@ -18,6 +18,10 @@ impl Event for JournalChanged<'_> {
             taximeter_journal::Event::Slow { action, took } => {
                 LedgerSlow { action, took: *took }.count(to);
             }
+            taximeter_journal::Event::PendingDropped { requests } => {
+                let requests = usize::try_from(*requests).unwrap_or(usize::MAX);
+                to.count(Instrument::PendingDropped, requests, &[]);
+            }
             _ => {}
         }
     }
@@ -60,6 +64,9 @@ impl Event for JournalChanged<'_> {
                     ("kept", text(&loss.kept.display())),
                 ],
             ),
+            taximeter_journal::Event::PendingDropped { requests } => {
+                to.tell(LogEvent::PendingDropped, [("requests", (*requests).into())]);
+            }
             taximeter_journal::Event::EntryLost { error } => {
                 to.tell(LogEvent::LedgerEntryLost, [("reason", text(error))]);
             }

@@ -71,6 +71,14 @@ log_events! {
          "reasoning_output_tokens", "source", "flags", "cost", "currency", "duration_seconds",
          "gateway_seconds", "time_to_first_chunk_seconds", "time_to_first_token_seconds"],
         "A request ended.";
+    RequestCompleted: "request_completed", Info,
+        ["id", "tenant", "operation", "provider", "upstream", "model", "response_model",
+         "input_tokens", "cache_read_input_tokens", "cache_write_input_tokens", "output_tokens",
+         "reasoning_output_tokens", "source", "flags", "cost", "currency"],
+        "The usage of a request in the background has become known.";
+    CompletionDelayed: "completion_delayed", Critical, ["id", "reason"],
+        "The ledger did not accept the usage of a request in the background. The next answer that \
+         shows it completes the request.";
     OperationFailed: "operation_failed", Warn,
         ["id", "tenant", "operation", "provider", "upstream", "model", "status", "error_type",
          "exception_type"],
@@ -161,6 +169,9 @@ log_events! {
         "A file of the journal was removed while the gateway used it.";
     LedgerEntryLost: "ledger_entry_lost", Critical, ["reason"],
         "The ledger did not accept an entry.";
+    PendingDropped: "pending_dropped", Warn, ["requests"],
+        "The ledger no longer waits for the usage of requests in the background: there are too \
+         many, or they are too old. Their cost stays unknown.";
     LedgerTorn: "ledger_torn", Warn, ["path", "fault", "bytes", "first_seq", "entries", "kept"],
         "A power cut or crash cut off the end of the journal.";
     LedgerSalvaged: "ledger_salvaged", Critical,

@@ -340,7 +340,7 @@ fn sources(total: &Sums) -> Markup {
     let parts = [
         ("reported", "s0", total.reported_requests(), "the engine reported the tokens"),
         ("counted", "s1", total.counted_requests, "Taximeter counted the tokens"),
-        ("unknown", "rest", total.unknown_usage_requests, "input or output is unknown"),
+        ("unknown", "rest", total.unknown_usages(), "input or output is unknown"),
     ];
     let mut before = 0.0;
     let pieces: Vec<_> = parts

@@ -24,8 +24,8 @@ pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
         (meter(found, view))
         (timeline(record, view))
         div.pair {
-            (usage(record))
-            (lines(record.cost.as_ref()))
+            (usage(&found.usage))
+            (lines(found.cost.as_ref()))
         }
         (corrections(&found.corrections, view))
         (identity(record))
@@ -38,17 +38,13 @@ pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
 
 /// The cost, after corrections.
 fn meter(found: &RecordAnswer, view: &View) -> Markup {
-    let record = &found.record;
-    let cost = match found.corrections.last() {
-        Some(last) => last.after.as_ref(),
-        None => record.cost.as_ref(),
-    };
+    let (record, usage) = (&found.record, &found.usage);
     html! {
         section.meter aria-labelledby="cost" {
             div {
                 h2 #cost { "Cost" @if !found.corrections.is_empty() { " after correction" } }
                 p.digits {
-                    @match cost {
+                    @match &found.cost {
                         Some(cost) => {
                             span data-total="cost" { (money(cost.amount, PLACES)) }
                             " " span.currency { (name(&cost.currency)) }
@@ -61,17 +57,16 @@ fn meter(found: &RecordAnswer, view: &View) -> Markup {
             dl.readouts {
                 div { dt { "End" } dd { (end(record)) } }
                 div { dt { "Duration" } dd { (seconds(record.timing.duration)) } }
-                div { dt { "Input tokens" } dd { (count_or_unknown(record.usage.input_tokens)) } }
-                div { dt { "Output tokens" } dd { (count_or_unknown(record.usage.output_tokens)) } }
-                div { dt { "Source" } dd { (record.usage.source.as_str()) } }
+                div { dt { "Input tokens" } dd { (count_or_unknown(usage.input_tokens)) } }
+                div { dt { "Output tokens" } dd { (count_or_unknown(usage.output_tokens)) } }
+                div { dt { "Source" } dd { (usage.source.as_str()) } }
                 div { dt { "Upstream" } dd { (name(&record.upstream)) } }
             }
         }
     }
 }
 
-fn usage(record: &Record) -> Markup {
-    let usage = &record.usage;
+fn usage(usage: &RecordUsage) -> Markup {
     let counted = usage.counted.unwrap_or_default();
     let members = [
         ("Input", Member::InputTokens, usage.input_tokens, counted.input_tokens),
@@ -189,7 +184,10 @@ fn lines(cost: Option<&RecordCost>) -> Markup {
 fn cost_table(cost: &RecordCost) -> Markup {
     html! {
         div.scroll { table {
-            caption { "In " (name(&cost.currency)) ". Price: " (name(&cost.price_id)) }
+            caption {
+                "In " (name(&cost.currency)) ". Price: " (name(&cost.price_id))
+                @if let Some(words) = &cost.price_match { ", found by: " (name(words)) }
+            }
             thead { tr {
                 th scope="col" { "Meter" }
                 th.number scope="col" { "Quantity" }

@@ -75,7 +75,7 @@ const fn cost(field: Field) -> Member {
 
 /// The columns have the names of the members. If a name alone is not clear, it has the name of the
 /// outer object and `_` before it. The columns of one member are next to each other.
-pub(super) const MEMBERS: [Member; 63] = [
+pub(super) const MEMBERS: [Member; 64] = [
     record(distinct(field("id", FieldKind::Text))),
     record(distinct(field("request_id", FieldKind::Text))),
     record(field("attempt", FieldKind::Int32)),
@@ -142,6 +142,7 @@ pub(super) const MEMBERS: [Member; 63] = [
     Member { name: "amount", ..cost(distinct(maybe("cost", COST))) },
     Member { name: "list_amount", ..cost(distinct(maybe("list_cost", COST))) },
     cost(maybe("price_id", FieldKind::Text)),
+    cost(maybe("price_match", FieldKind::Text)),
     Member { name: "lines", ..cost(distinct(maybe("cost_lines", FieldKind::Json))) },
     record(maybe("reported_cost", FieldKind::Text)),
     record(maybe("resource", FieldKind::Json)),

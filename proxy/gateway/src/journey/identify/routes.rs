@@ -149,6 +149,14 @@ impl Route {
         self.template.starts_with("/v1beta/models") || self.template.contains("{model}:")
     }
 
+    /// How the answers of this route are read that show what a request in the background has used.
+    pub(crate) fn shows_usage(&self) -> Option<Wire> {
+        let is_response = self.operation == Operation::FetchResponse
+            && self.method != Delete
+            && !self.template.ends_with("/input_items");
+        is_response.then_some(Wire::Responses)
+    }
+
     /// Whether bodies are JSON whatever their type says: Ollama never looks, and its documentation
     /// has requests without one.
     pub(crate) fn takes_any_type(&self) -> bool {

@@ -63,7 +63,9 @@ impl Watch {
             .as_ref()
             .filter(|settlement| settlement.is_stream())
             .and_then(Settlement::started);
-        let progress_at = started.map(|started| started + PROGRESS_PERIOD);
+        let goes_on = settlement.as_ref().is_some_and(Settlement::goes_on);
+        let period = if goes_on { Duration::ZERO } else { PROGRESS_PERIOD };
+        let progress_at = started.map(|started| started + period);
         let limit = worker.gateway.config.limits.upstream_idle_timeout;
         let limit = settlement.as_ref().map_or(limit, |settlement| settlement.time_left(limit));
         let limit = progress_at.map_or(limit, |at| at.saturating_duration_since(now).min(limit));

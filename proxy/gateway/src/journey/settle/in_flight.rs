@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use taximeter_ledger::{Progress, TenantId};
-use taximeter_meter::{Measurement, Meter, Parameter, Setup, StreamEnd, Wire, spoken_characters};
+use taximeter_meter::{
+    Ending, Measurement, Meter, Parameter, Setup, StreamEnd, Wire, spoken_characters,
+};
 use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
 use taximeter_telemetry::content::Captured;
@@ -53,6 +55,8 @@ pub(crate) struct Asked {
     pub(crate) service_tier: Option<String>,
     /// It asks for a stream. Some routes stream without being asked to.
     pub(super) stream: bool,
+    /// It asks for an answer that is generated after it.
+    pub(super) background: bool,
     /// How many answers it asked for at once.
     pub(crate) choices: u64,
     /// The most tokens that each of them may have.
@@ -232,7 +236,12 @@ impl InFlight {
                 }
             };
         self.stage = InFlightStage::Settling { sent_at, answer };
-        Some((meter.finish(now, end), passing))
+        let mut measurement = meter.finish(now, end);
+        // What the client did not wait for goes on as well.
+        let is_cut = matches!(measurement.ending, Ending::Cut(_) | Ending::Truncated);
+        measurement.is_pending |=
+            self.asked.background && is_cut && measurement.finish_reasons.is_empty();
+        Some((measurement, passing))
     }
 
     /// Who ended a request that was dropped.

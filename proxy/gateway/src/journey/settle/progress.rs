@@ -40,6 +40,7 @@ impl InFlight {
             id: self.call.id,
             at: clock::wall(),
             response_model: measurement.response_model,
+            response_id: measurement.response_id.filter(|_| measurement.is_pending),
             service_tier: measurement.service_tier,
             usage,
         }));

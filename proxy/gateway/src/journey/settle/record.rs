@@ -157,7 +157,7 @@ fn clock_was_set(wall: SignedDuration, monotonic: Duration) -> bool {
 }
 
 /// Wall time with the precision of a record.
-fn micros(at: Timestamp) -> Timestamp {
+pub(super) fn micros(at: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at)
 }
 
@@ -243,7 +243,7 @@ fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Optio
 }
 
 /// The names of an error, if it has any.
-fn named(error: &ProviderError) -> Option<RecordError> {
+pub(super) fn named(error: &ProviderError) -> Option<RecordError> {
     let ProviderError { status, error_type, code } = error.clone();
     let named = RecordError { status, error_type, code };
     (named != RecordError::default()).then_some(named)
@@ -287,7 +287,8 @@ fn cost(
     );
     let scope = PriceScope { tenant, upstream };
     let tariffs = &in_flight.gateway.tariffs;
-    if tariffs.owes_gpu(scope, &query) {
+    // The usage is the sum of what it will be.
+    if measurement.is_pending || tariffs.owes_gpu(scope, &query) {
         return None;
     }
     tariffs.cost(scope, &query, usage).ok()

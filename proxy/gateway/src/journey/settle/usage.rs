@@ -128,7 +128,9 @@ pub(super) fn usage(
         usage.input_tokens = provenance.not_reported(Member::InputTokens, count.input);
         kept.input_tokens = usage.input_tokens;
     }
-    if let Some(tokens) = usage.output_tokens {
+    if measurement.is_pending {
+        usage = provenance.pending(parts, usage);
+    } else if let Some(tokens) = usage.output_tokens {
         let has_thought = measurement.output_kinds.reasoning;
         let marks_max = if has_thought { REASONING_MARKS_MAX } else { MARKS_MAX };
         kept.output_tokens =
@@ -143,9 +145,6 @@ pub(super) fn usage(
         (Member::ReasoningOutputTokens, usage.reasoning_output_tokens),
     ] {
         provenance.sources.extend(number.map(|_| (member, Source::Reported)));
-    }
-    if measurement.is_pending {
-        provenance.flag(Member::OutputTokens, Flag::Pending);
     }
     let source = match provenance.sources.is_empty() {
         true if usage.units != reported.usage.units => Source::Counted,
@@ -236,6 +235,16 @@ impl Provenance {
             self.flag(member, Flag::Estimated);
         }
         counted.map(|counted| counted.tokens)
+    }
+
+    /// Usage of an answer that goes on: what has come of it so far is a part.
+    fn pending(&mut self, parts: TokenParts, usage: Usage) -> Usage {
+        if parts.output {
+            let _ = self.not_reported(Member::OutputTokens, None);
+        }
+        self.flag(Member::OutputTokens, Flag::Pending);
+        let Usage { input_tokens, conditions, .. } = usage;
+        Usage { input_tokens, conditions, ..Usage::default() }
     }
 
     /// The weakest source of input and output; unknown where a request has neither.
