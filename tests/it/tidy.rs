@@ -16,6 +16,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("taximeter-tokenizer", &["taximeter-json"]),
     ("taximeter-framing", &["taximeter-json"]),
     ("taximeter-meter", &["taximeter-framing", "taximeter-json", "taximeter-pricing"]),
+    ("taximeter-request", &["taximeter-json", "taximeter-meter"]),
     ("taximeter-ledger", &["taximeter-json", "taximeter-pricing"]),
     ("taximeter-billing", &["taximeter-json", "taximeter-ledger", "taximeter-pricing"]),
     (

@@ -2,7 +2,8 @@
 //! OpenAI's message format otherwise.
 
 use jiff::Timestamp;
-use taximeter_meter::{Wire, prompt_chats, prompt_text};
+use taximeter_meter::Wire;
+use taximeter_request::{prompt_chats, prompt_text};
 use taximeter_tokenizer::{ChatTemplate, Choice, Count, Tokenizer};
 
 /// What counts the prompts of a model.

@@ -31,10 +31,7 @@ pub struct Setup {
     pub started_at: Instant,
     /// What only we asked for: it is taken out.
     pub hidden: Hidden,
-    /// Whether the request has one prompt, by [`RequestFacts::has_one_prompt`]. Several answers to
-    /// it share its tokens.
-    ///
-    /// [`RequestFacts::has_one_prompt`]: crate::RequestFacts::has_one_prompt
+    /// Whether the request has one prompt. Several answers to it share its tokens.
     pub has_one_prompt: bool,
 }
 

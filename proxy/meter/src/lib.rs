@@ -1,7 +1,6 @@
-//! The meter: bytes and times of one exchange in, one `Measurement` out. It also reads the facts of
-//! a request from its body.
+//! The meter: bytes and times of one exchange in, one `Measurement` out.
 //!
-//! Begin with `meter.rs` (the answer) and `request.rs` (the request).
+//! Begin with `meter.rs`.
 //!
 //! # Invariants
 //!
@@ -34,8 +33,8 @@
 //! limits. `template` is a shortcut for chunks that differ only in their text. `content` turns a
 //! request and its answer into messages of the GenAI conventions, for traces.
 //!
-//! Requests are read strictly where readers differ, because an engine reads them too. Answers are
-//! read leniently, because their bytes have already gone to the client.
+//! Answers are read leniently, because their bytes have already gone to the client. The crate
+//! `request` reads requests.
 
 mod answer;
 mod answer_reader;
@@ -49,17 +48,13 @@ mod dialect;
 mod dialect_detector;
 mod exponential_histogram;
 mod facts;
-mod form;
 mod generated;
 mod json;
 mod measurement;
 mod meter;
 mod output_text;
-mod prompt;
 mod provider_error;
-mod reader;
 mod reports;
-mod request;
 mod template;
 mod timing;
 mod tool_names;
@@ -76,8 +71,5 @@ pub use measurement::{
     Counts, Ending, GapHistogram, Kinds, Measurement, Reported, StreamEnd, Timing,
 };
 pub use meter::{Framing, Meter};
-pub use prompt::{Prompt, prompt_chats, prompt_text, spoken_characters};
 pub use provider_error::ProviderError;
-pub use reader::RequestReader;
-pub use request::{BodyEdits, Parameter, RequestFacts, RequestFault, Splice};
 pub use wire::{Output, Wire};

@@ -123,7 +123,8 @@ impl Wire {
     }
 
     /// Whether a body without `stream` asks for a stream.
-    pub(crate) const fn streams_by_default(self) -> bool {
+    #[must_use]
+    pub const fn streams_by_default(self) -> bool {
         matches!(self, Self::OllamaChat | Self::OllamaGenerate)
     }
 

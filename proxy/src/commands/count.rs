@@ -13,7 +13,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use taximeter_config::UpstreamUrl;
 use taximeter_gateway::counting::{Counting, Form, input_tokens};
-use taximeter_meter::{Wire, prompt_chats};
+use taximeter_meter::Wire;
+use taximeter_request::prompt_chats;
 use taximeter_tokenizer::Count;
 
 use super::failure::Failure;

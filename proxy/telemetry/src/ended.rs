@@ -8,7 +8,8 @@ use http::{Method, Version};
 use jiff::Timestamp;
 use taximeter_config::Upstream;
 use taximeter_ledger::{Record, RequestId};
-use taximeter_meter::{Measurement, Parameter, Wire};
+use taximeter_meter::{Measurement, Wire};
+use taximeter_request::Parameter;
 
 use super::trace::RequestTrace;
 

@@ -10,8 +10,9 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use taximeter_config::{GenAi, Upstream};
 use taximeter_ledger::{Record, Stage};
-use taximeter_meter::{Parameter, Wire};
+use taximeter_meter::Wire;
 use taximeter_pricing::{Member, Modalities};
+use taximeter_request::Parameter;
 
 use super::attributes::{UPSTREAM_PROTOCOL_VERSION, method_label, version_label, words};
 use super::ended::{Attempt, Ended};

@@ -5,9 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use taximeter_meter::{
-    Dialect, RequestFacts, RequestFault, RequestReader, UsageAsk, Wire, prompt_text,
-};
+use taximeter_meter::{Dialect, UsageAsk, Wire};
+use taximeter_request::{RequestFacts, RequestFault, RequestReader, prompt_text};
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, rest)) = data.split_last() else { return };

@@ -10,8 +10,9 @@ use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use taximeter_framing::{DecodeFault, Decoder, is_identity};
-use taximeter_meter::{RequestFacts, RequestReader, Wire};
+use taximeter_meter::Wire;
 use taximeter_net::upstream::RequestBody;
+use taximeter_request::{RequestFacts, RequestReader};
 use taximeter_system::clock;
 
 use super::identify::Call;

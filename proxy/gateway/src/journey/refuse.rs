@@ -10,8 +10,8 @@ use http::header::{
 };
 use http::{HeaderValue, Response, StatusCode};
 use taximeter_framing::DecodeFault;
-use taximeter_meter::RequestFault;
 use taximeter_net::framing::FramingFault;
+use taximeter_request::RequestFault;
 
 pub(crate) use self::stream::{StreamShape, stream_error};
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use rust_decimal::Decimal;
 use taximeter_config::{UnknownPrice, Upstream};
-use taximeter_meter::{BodyEdits, Dialect, Hidden, Output, Parameter, RequestFacts, Wire};
+use taximeter_meter::{Dialect, Hidden, Output, Wire};
 use taximeter_net::upstream::RequestBody;
 use taximeter_pricing::Query;
+use taximeter_request::{BodyEdits, Parameter, RequestFacts};
 use taximeter_system::clock;
 use taximeter_telemetry::content::{BODY_BYTES_MAX, Captured};
 use taximeter_telemetry::events::ContentLeftOut;

@@ -1,7 +1,8 @@
 //! The routes that the gateway serves. A path matches byte for byte or not at all.
 
 use http::Method;
-use taximeter_meter::{RequestFault, Wire};
+use taximeter_meter::Wire;
+use taximeter_request::RequestFault;
 
 use super::escape::unescape;
 use super::sockets;

@@ -8,8 +8,8 @@ use http::Response;
 use http::header::RETRY_AFTER;
 use serde_json::Value;
 use taximeter_framing::DecodeFault;
-use taximeter_meter::RequestFault;
 use taximeter_net::framing::FramingFault;
+use taximeter_request::RequestFault;
 use taximeter_tests::generated::is_fresh;
 
 use super::{Refusal, Shape};

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use taximeter_ledger::{Progress, TenantId};
-use taximeter_meter::{
-    Ending, Measurement, Meter, Parameter, Setup, StreamEnd, Wire, spoken_characters,
-};
+use taximeter_meter::{Ending, Measurement, Meter, Setup, StreamEnd, Wire};
 use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
+use taximeter_request::{Parameter, spoken_characters};
 use taximeter_telemetry::content::Captured;
 use taximeter_telemetry::ended::Try;
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::*;
-use crate::reader::RequestReader;
 
 #[test]
 fn an_answer_that_brings_nothing_is_whole_only_where_its_status_says_so() {
@@ -85,20 +84,6 @@ fn a_response_in_the_background_is_pending_until_it_says_how_it_ended() {
     let done = "data: {\"type\":\"response.completed\",\"response\":{}}\n\n";
     assert!(measure(events, begun).is_pending);
     assert!(!measure(events, &[begun, done].concat()).is_pending);
-}
-
-#[test]
-fn ollama_streams_unless_it_is_told_not_to() {
-    let stream = |wire, body: &str| {
-        let mut reader = RequestReader::json(wire);
-        reader.push(body.as_bytes()).unwrap();
-        reader.finish().unwrap().stream
-    };
-    for body in [r#"{"model":"m"}"#, r#"{"model":"m","stream":null}"#] {
-        assert!(stream(Wire::OllamaChat, body));
-        assert!(!stream(Wire::ChatCompletions, body));
-    }
-    assert!(!stream(Wire::OllamaGenerate, r#"{"model":"m","stream":false}"#));
 }
 
 #[test]

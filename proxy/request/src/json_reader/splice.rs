@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::asking::{Hidden, UsageAsk};
+use taximeter_meter::{Hidden, UsageAsk};
 
 /// One change of a body: `text` takes the place of `range`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,12 +15,12 @@ pub use fault::RequestFault;
 pub use parameter::Parameter;
 pub use splice::{BodyEdits, Splice};
 
-use crate::asking::UsageAsk;
-use crate::{Dialect, Wire};
 pub(crate) use limit::Limit;
 use parameter::{Parent, state};
 use splice::{Flag, Options, Places};
 use taximeter_json::{Container, Event, Piece, Scalar, StreamReader};
+use taximeter_meter::UsageAsk;
+use taximeter_meter::{Dialect, Wire};
 
 /// Reads one request body in JSON.
 #[derive(Debug)]

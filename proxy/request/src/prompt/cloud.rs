@@ -1,7 +1,7 @@
 //! Reads the prompts of Gemini, Cohere, Bedrock, Vertex AI and SageMaker.
 
 use super::{Members, Node, PromptReader, asks_for_several, is_word};
-use crate::Wire;
+use taximeter_meter::Wire;
 
 impl PromptReader {
     /// Reads a request on a wire of theirs.

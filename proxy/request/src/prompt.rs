@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use taximeter_json::Value;
 
-use crate::Wire;
 pub use chat::prompt_chats;
 use model::Model;
+use taximeter_meter::Wire;
 
 /// Tokens that open the answer to a chat.
 const ANSWER_TOKENS: u64 = 3;

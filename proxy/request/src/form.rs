@@ -6,8 +6,8 @@
 
 use memchr::memchr;
 
-use crate::request::{Limit, MODEL_REQUIREMENT, RequestFacts, RequestFault};
-use crate::wire::Wire;
+use crate::json_reader::{Limit, MODEL_REQUIREMENT, RequestFacts, RequestFault};
+use taximeter_meter::Wire;
 
 /// Longest head of a part, in bytes.
 const HEAD_BYTES_MAX: usize = 8 << 10;

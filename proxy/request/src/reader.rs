@@ -1,8 +1,8 @@
 //! Reads the body of a request, JSON or a form, while it passes.
 
 use crate::form::FormReader;
-use crate::request::{JsonReader, RequestFacts, RequestFault};
-use crate::wire::Wire;
+use crate::json_reader::{JsonReader, RequestFacts, RequestFault};
+use taximeter_meter::Wire;
 
 /// Reads one request body.
 #[derive(Debug)]

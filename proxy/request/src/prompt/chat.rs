@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::Wire;
+use taximeter_meter::Wire;
 
 /// The chats that engines make of the request in `body`, one but for a batch, their messages as JSON:
 /// what a chat template renders. `None` where that is not beyond doubt.
