@@ -46,6 +46,8 @@ pub struct PriceBook {
     named: HashMap<String, Vec<usize>>,
     /// The same in small letters, for names with capitals.
     small: HashMap<String, Vec<usize>>,
+    /// The providers of rows that have such names.
+    with_capitals: BTreeSet<String>,
     version: String,
     /// The currency of the bills.
     currency: Currency,
@@ -78,6 +80,7 @@ impl PriceBook {
             overrides: 0,
             named: HashMap::new(),
             small: HashMap::new(),
+            with_capitals: BTreeSet::new(),
             version: "none".to_owned(),
             currency: Currency::USD,
             exchange: Vec::new(),
@@ -143,7 +146,9 @@ impl PriceBook {
             }
         }
         small.values_mut().for_each(|positions| positions.sort_unstable());
-        Self { named, small, ..self }
+        let rows = small.values().flatten().filter_map(|&position| self.rows.get(position));
+        let with_capitals = rows.filter_map(|row| row.provider.clone()).collect();
+        Self { named, small, with_capitals, ..self }
     }
 
     /// The row that prices a request. `None` if the book has none. [`lookup`](Self::lookup) says why.
@@ -157,9 +162,15 @@ impl PriceBook {
         self.positioned(self.named.get(name))
     }
 
-    /// The rows whose name or alias is `small` when it is written in small letters.
-    pub(crate) fn rows_in_small_letters(&self, small: &str) -> impl Iterator<Item = &Row> {
-        self.positioned(self.small.get(small)).chain(self.rows_named(small))
+    /// The rows whose name or alias has capitals and is `small` without them. None if `provider` has
+    /// no such names.
+    pub(crate) fn rows_in_small_letters(
+        &self,
+        small: &str,
+        provider: &str,
+    ) -> impl Iterator<Item = &Row> {
+        let has_any = self.with_capitals.contains(provider);
+        self.positioned(has_any.then(|| self.small.get(small)).flatten())
     }
 
     fn positioned<'a>(

@@ -164,18 +164,22 @@ impl PriceBook {
 
     /// The row of `provider` whose name differs from `text` in capitals alone. `None` if several
     /// models do.
-    fn in_other_letters(
-        &self,
+    fn in_other_letters<'a>(
+        &'a self,
         text: &str,
         provider: &str,
         holds: &impl Fn(&Row) -> bool,
-    ) -> Option<&Row> {
-        let small = match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+    ) -> Option<&'a Row> {
+        let has_capitals = text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let small = match has_capitals {
             true => Cow::Owned(text.to_ascii_lowercase()),
             false => Cow::Borrowed(text),
         };
+        // Rows that are named by a text without capitals were found by that text.
+        let without = has_capitals.then(|| self.rows_named(&small)).into_iter().flatten();
+        let rows = self.rows_in_small_letters(&small, provider).chain(without);
         let of_provider = |row: &&Row| row.provider.as_deref() == Some(provider) && holds(row);
-        let mut rows = self.rows_in_small_letters(&small).filter(of_provider);
+        let mut rows = rows.filter(of_provider);
         let first = rows.next()?;
         rows.all(|row| row.model == first.model).then_some(first)
     }

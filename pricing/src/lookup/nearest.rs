@@ -129,10 +129,10 @@ mod tests {
             book.nearest("anthropic/Claude-Sonet-4.5", at, 1),
             ["anthropic/claude-sonnet-4-5"]
         );
-        let same = book.nearest("gpt-oss-120b", at, 9);
+        let served = book.nearest("gpt-oss-120b", at, 9);
         assert!(
-            same.len() > 1 && same.iter().all(|name| name.ends_with("gpt-oss-120b")),
-            "{same:?}"
+            served.len() > 2 && served.iter().all(|name| name.contains("gpt-oss")),
+            "{served:?}"
         );
         assert!(book.nearest("zzzzzzzzzzzz", at, 9).is_empty());
     }
