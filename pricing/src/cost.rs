@@ -166,7 +166,7 @@ impl<'a> ScaledRow<'a> {
                 &in_region
             }
         };
-        self.region_is_priced(conditions)?;
+        self.check_conditions(conditions)?;
         let context = PricingContext {
             at: TimeZone::UTC.to_datetime(query.at),
             tier: tier(self.row, query.service_tier)?,
@@ -176,15 +176,21 @@ impl<'a> ScaledRow<'a> {
         Ok(Tariff::of(self.row, &context))
     }
 
-    /// A row with prices for some regions does not say what another region costs.
-    fn region_is_priced(&self, conditions: &BTreeMap<Condition, String>) -> Result<(), PriceError> {
-        let words = self.row.when.get(&Condition::Region);
-        match words.zip(conditions.get(&Condition::Region)) {
-            Some((words, region)) if !words.contains_key(region) => {
-                let (region, price_id) = (region.clone(), self.row.price_id.clone());
-                Err(PriceError::UnknownRegion { region, price_id })
+    /// A row with prices for some values of a condition does not say what another value costs.
+    ///
+    /// Errors: the first condition without a price.
+    fn check_conditions(&self, conditions: &BTreeMap<Condition, String>) -> Result<(), PriceError> {
+        let unknown = self.row.when.iter().find_map(|(condition, words)| {
+            let value = conditions.get(condition)?;
+            let is_known = words.contains_key(value) || condition.is_usual(value);
+            (!is_known).then(|| (*condition, value.clone()))
+        });
+        match unknown {
+            Some((condition, value)) => {
+                let price_id = self.row.price_id.clone();
+                Err(PriceError::UnknownCondition { condition, value, price_id })
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -38,14 +38,15 @@
 //! - model: gpt-5.4                # instead of OpenAI's list price
 //!   provider: openai
 //!   rates: {input: 2.40, cache_read: 0.24, output: 14.40, web_search_requests: 0.01}
-//!   tiers:                        # by the service tier of the answer
+//!   tiers:                        # by the service tier of the answer; no other set stands in
 //!     batch: {input: 1.20, cache_read: 0.12, output: 7.20}
 //!   long_context:                 # for the whole request, from this number of input tokens
 //!   - over: 272000                # or `at_least:`
 //!     rates: {input: 4.80, cache_read: 0.48, output: 21.60}
+//!     tiers: {batch: {input: 2.40, cache_read: 0.24, output: 10.80}}
 //!   when:                         # by what the answer reports about itself
 //!     inference_geo: {us: {times: 1.1}}           # every price of tokens
-//!     speed: {fast: {rates: {input: 5, output: 30}}}
+//!     speed: {fast: {rates: {input: 5, cache_read: 0.50, output: 30}}}
 //! - model: our-omni               # without a price for audio, the cost of audio is unknown
 //!   rates: {input: 1, input_audio: 10, input_image: 1, output: 4, output_audio: 20}
 //! - model: whisper                # other units have a price per unit

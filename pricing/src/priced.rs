@@ -6,6 +6,7 @@ use crate::currency::Currency;
 use crate::meter::MeterName;
 use crate::rule::PriceMatch;
 use crate::tariff::Combination;
+use crate::usage::Condition;
 
 /// The cost of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,11 +65,17 @@ pub enum PriceError {
         /// What [`NoRow`](crate::NoRow) says.
         reason: String,
     },
-    /// The answer reports a region, and the row has prices for other regions only.
-    #[error("{price_id} has no price for region {region:?}; add it to `when` of the row")]
-    UnknownRegion {
-        /// The region.
-        region: String,
+    /// The answer reports a condition, such as a region, and the row has prices for other values of it
+    /// only.
+    #[error(
+        "{price_id} has no price for {} {value:?}; add it to `when` of the row",
+        condition.as_str()
+    )]
+    UnknownCondition {
+        /// The condition.
+        condition: Condition,
+        /// Its value.
+        value: String,
         /// The row.
         price_id: String,
     },

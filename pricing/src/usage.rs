@@ -90,6 +90,17 @@ impl Condition {
             Self::Region => "region",
         }
     }
+
+    /// Whether the standard rates hold under this value. Price files need not state it.
+    pub(crate) fn is_usual(self, value: &str) -> bool {
+        match self {
+            Self::InferenceGeo => matches!(value, "" | "global" | "not_available"),
+            Self::Speed => matches!(value, "" | "default" | "standard"),
+            // Price files state the sizes that do not cost what the others do.
+            Self::SearchContextSize => matches!(value, "" | "low" | "medium" | "high"),
+            Self::Region => value.is_empty(),
+        }
+    }
 }
 
 /// Tokens by modality. Each number is a part of its whole.

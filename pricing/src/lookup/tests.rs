@@ -194,7 +194,7 @@ fn an_endpoint_in_a_region_that_a_row_with_regions_lacks_has_an_unknown_cost() {
     assert_eq!(cost("gpt-5.4", "eu").unwrap().amount.normalize().to_string(), "0.275");
     let error = cost("gpt-5.4", "jp").unwrap_err();
     assert!(
-        matches!(&error.reasons[..], [PriceError::UnknownRegion { region, .. }] if region == "jp")
+        matches!(&error.reasons[..], [PriceError::UnknownCondition { value, .. }] if value == "jp")
     );
     // A row without any region costs the same in each.
     assert_eq!(cost("gpt-5.2", "jp").unwrap().amount.normalize().to_string(), "0.175");

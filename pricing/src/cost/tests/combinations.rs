@@ -302,8 +302,8 @@ fn check(book: &PriceBook, query: &Query<'_>, usage: &Usage) -> TestCaseResult {
 fn any_conditions() -> impl Strategy<Value = BTreeMap<Condition, String>> {
     let word = |words: &'static [&'static str]| prop::option::of(prop::sample::select(words));
     (
-        word(&["us", "global"]),
-        word(&["fast", "standard"]),
+        word(&["us", "global", "eu"]),
+        word(&["fast", "standard", "turbo"]),
         word(&["low", "high"]),
         word(&["eu", "us", "in"]),
     )

@@ -269,6 +269,29 @@ fn conditions_multiply_every_token_and_no_call() {
 }
 
 #[test]
+fn a_value_of_a_condition_without_a_price_is_unknown_where_other_values_have_one() {
+    let cost = |model, conditions: [(Condition, &str); 1]| {
+        builtin().cost(&query("anthropic", model), &under(usage(10, 1), conditions)).map_err(first)
+    };
+    for word in ["standard", "default"] {
+        assert!(cost("claude-opus-5-5", [(Condition::Speed, word)]).is_ok(), "{word}");
+    }
+    for word in ["global", "not_available"] {
+        assert!(cost("claude-opus-5-5", [(Condition::InferenceGeo, word)]).is_ok(), "{word}");
+    }
+    for (condition, word) in [(Condition::Speed, "turbo"), (Condition::InferenceGeo, "eu")] {
+        let error = cost("claude-opus-5-5", [(condition, word)]).unwrap_err().to_string();
+        let expected = format!(
+            " has no price for {} {word:?}; add it to `when` of the row",
+            condition.as_str()
+        );
+        assert!(error.ends_with(&expected), "{error}");
+        // A row without prices by this condition costs the same under each of its values.
+        assert!(cost("claude-opus-4-5", [(condition, word)]).is_ok(), "{word}");
+    }
+}
+
+#[test]
 fn further_passes_run_under_the_same_conditions() {
     let pass = Pass { model: None, usage: usage(10, 0) };
     let usage = Usage { passes: vec![pass], ..usage(10, 0) };
