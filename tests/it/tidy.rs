@@ -73,6 +73,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "ledger",
     "meter",
     "net",
+    "request",
     "resident",
     "sidecar",
     "simulator",

@@ -71,7 +71,7 @@
 //!
 //! # The gateway's own question
 //!
-//! A stream may be asked for its usage (`meter/src/request/splice.rs`). If the engine answers 400 or
+//! A stream may be asked for its usage (`request/src/json_reader/splice.rs`). If the engine answers 400 or
 //! 422 and names a member that only the gateway has added, the client's own body goes to the engine
 //! once more (`journey/relay/question.rs`). Nothing has been forwarded by then. The pieces of that
 //! body are held until the head of the answer comes, and count as held. If the engine takes it,
