@@ -251,17 +251,17 @@ impl std::fmt::Display for MeterName {
 
 /// Some of the meters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct MeterSet(u32);
+pub(crate) struct MeterSet(u64);
 
 impl MeterSet {
     pub(crate) const fn contains(self, meter: MeterName) -> bool {
-        self.0 & (1 << meter as u32) != 0
+        self.0 & (1 << meter as u64) != 0
     }
 }
 
 impl FromIterator<MeterName> for MeterSet {
     fn from_iter<I: IntoIterator<Item = MeterName>>(meters: I) -> Self {
-        Self(meters.into_iter().fold(0, |set, meter| set | 1 << meter as u32))
+        Self(meters.into_iter().fold(0, |set, meter| set | 1 << meter as u64))
     }
 }
 
@@ -289,6 +289,15 @@ mod tests {
             assert_eq!(MeterName::deserialize(word).unwrap(), meter);
         }
         assert!(MeterName::ALL.is_sorted());
+    }
+
+    #[test]
+    fn a_set_has_what_was_put_in_and_nothing_else() {
+        for meter in MeterName::ALL {
+            let set = MeterSet::from_iter([meter]);
+            let inside = MeterName::ALL.into_iter().filter(|other| set.contains(*other));
+            assert_eq!(inside.collect::<Vec<_>>(), [meter]);
+        }
     }
 
     #[test]

@@ -165,7 +165,8 @@ impl Connection {
 /// would not end before: the gateway would send its next request on it.
 impl Drop for Connection {
     fn drop(&mut self) {
-        let is_to_be_reset = socket2::SockRef::from(&self.stream).linger().is_ok_and(|l| l.is_some());
+        let is_to_be_reset =
+            socket2::SockRef::from(&self.stream).linger().is_ok_and(|l| l.is_some());
         if !is_to_be_reset {
             let _ = self.stream.shutdown(Shutdown::Both);
         }

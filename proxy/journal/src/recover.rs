@@ -225,7 +225,7 @@ impl Recovery {
             let invalid = |fault| unreadable(journal_dir, open.reserve.seq, fault);
             let record = open.died(at, &options.gateway, is_whole).map_err(invalid)?;
             let Some(mut record) = record else { continue };
-            record.cost = price(&record);
+            record.charge(price(&record));
             let entry = Entry::Post(Box::new(record));
             last = EncodedEntry::new(&entry, &mut payload)?.append(last, &mut frames);
             tally.add(last.seq, &Change::of(&entry));

@@ -131,10 +131,10 @@ pub struct Correction {
     pub made_at: Timestamp,
     /// The reason, for people.
     pub reason: String,
-    /// The cost until now. `None` means that it was unknown.
+    /// The cost until now, or its known part (`at_least`). `None` means that it was unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<RecordCost>,
-    /// The cost from now on. `None` means that it is unknown.
+    /// The cost from now on, or its known part (`at_least`). `None` means that it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<RecordCost>,
 }
@@ -150,7 +150,8 @@ pub struct Checkpoint {
     pub voids: u64,
     /// Number of corrections.
     pub corrections: u64,
-    /// Sum of the costs in force, by currency. Corrected requests count with their corrected cost.
+    /// Sum of the costs in force, by currency. Corrected requests count with their corrected cost,
+    /// and those of unknown cost with its known part.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costs: BTreeMap<String, Decimal>,
     /// Number of posts whose cost is unknown.

@@ -20,6 +20,7 @@
 //! entries: open reservations, balances and contradictions. `sync_mark` says up to which entry the
 //! journal is on disk. `resume` finds the next readable entry after damage.
 
+mod charge;
 mod compact;
 mod digest;
 mod entry;
@@ -36,10 +37,12 @@ mod running_totals;
 mod segment;
 mod stages;
 mod sync_mark;
+mod unknown_cost;
 
 #[cfg(test)]
 mod tests;
 
+pub use charge::Charge;
 pub use digest::{Digest, Digester};
 pub use entry::{Checkpoint, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
@@ -55,3 +58,4 @@ pub use running_totals::{Change, Money, RunningTotals};
 pub use segment::{FORMAT_VERSION, HEADER_BYTES, SegmentHeader};
 pub use stages::{Stage, Stages};
 pub use sync_mark::SyncMark;
+pub use unknown_cost::{UnknownCost, UnknownCostReason};

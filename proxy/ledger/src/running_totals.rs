@@ -22,7 +22,7 @@ use crate::record::RecordCost;
 pub enum Change<'a> {
     /// A reservation was opened.
     Reserve(RequestId),
-    /// The request was posted. Its cost may be unknown.
+    /// The request was posted. Its cost may be unknown, or known in part.
     Post(RequestId, Option<Money<'a>>),
     /// The request was voided.
     Void(RequestId),
@@ -47,6 +47,9 @@ pub struct Money<'a> {
     pub currency: Cow<'a, str>,
     /// The amount.
     pub amount: Decimal,
+    /// Whether it is only the known part of an unknown cost.
+    #[serde(default)]
+    pub at_least: bool,
 }
 
 impl<'a> Change<'a> {
@@ -55,7 +58,7 @@ impl<'a> Change<'a> {
     pub fn of(entry: &'a Entry) -> Self {
         match entry {
             Entry::Reserve(reserve) => Self::Reserve(reserve.id),
-            Entry::Post(record) => Self::Post(record.id, record.cost.as_ref().map(Money::of)),
+            Entry::Post(record) => Self::Post(record.id, record.owed().map(Money::of)),
             Entry::Void(void) => Self::Void(void.id),
             Entry::Progress(progress) => Self::Progress(progress.id),
             Entry::Correction(correction) => Self::Correction {
@@ -86,13 +89,14 @@ fn read<T: FromStr>(value: Reader<'_>) -> Option<T> {
 }
 
 impl<'a> Money<'a> {
-    fn scan_change(cost: Reader<'a>) -> Option<Self> {
+    fn scan_change(cost: Reader<'a>, at_least: bool) -> Option<Self> {
         let [currency, amount] = members(cost, ["currency", "amount"])?;
-        Some(Self { currency: Cow::Borrowed(text(currency?)?), amount: read(amount?)? })
+        Some(Self { currency: Cow::Borrowed(text(currency?)?), amount: read(amount?)?, at_least })
     }
 
     fn of(cost: &'a RecordCost) -> Self {
-        Self { currency: Cow::Borrowed(&cost.currency), amount: cost.amount }
+        let RecordCost { currency, amount, at_least, .. } = cost;
+        Self { currency: Cow::Borrowed(currency), amount: *amount, at_least: *at_least }
     }
 }
 
@@ -108,6 +112,8 @@ struct EndPart<'a> {
     ended_at: Timestamp,
     #[serde(borrow, default)]
     cost: Option<Money<'a>>,
+    #[serde(borrow, default)]
+    cost_known: Option<Money<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -148,10 +154,18 @@ impl FramedEntry {
                 (read(at?)?, Change::Reserve(read(id?)?))
             }
             Kind::Post => {
-                let [id, at, cost] = members(payload, ["id", "ended_at", "cost"])?;
-                let cost = cost
-                    .filter(|cost| cost.clone().peek() != Some(b'n'))
-                    .map_or(Some(None), |cost| Money::scan_change(cost).map(Some))?;
+                let [id, at, cost] = members(payload.clone(), ["id", "ended_at", "cost"])?;
+                let is_known = |cost: &Reader<'_>| cost.clone().peek() != Some(b'n');
+                let (cost, at_least) = match cost.filter(is_known) {
+                    // Few costs are unknown.
+                    None => {
+                        let [known] = members(payload, ["cost_known"])?;
+                        (known.filter(is_known), true)
+                    }
+                    cost => (cost, false),
+                };
+                let scan = |cost| Money::scan_change(cost, at_least).map(Some);
+                let cost = cost.map_or(Some(None), scan)?;
                 (read(at?)?, Change::Post(read(id?)?, cost))
             }
             Kind::Void => {
@@ -172,9 +186,9 @@ impl FramedEntry {
             Kind::Reserve => {
                 self.part(|it: ReservePart| (it.started_at, Change::Reserve(it.id)))?
             }
-            Kind::Post => {
-                self.part(|it: EndPart<'_>| (it.ended_at, Change::Post(it.id, it.cost)))?
-            }
+            Kind::Post => self.part(|it: EndPart<'_>| {
+                (it.ended_at, Change::Post(it.id, it.cost.or(it.cost_known)))
+            })?,
             Kind::Void => self.part(|it: EndPart<'_>| (it.ended_at, Change::Void(it.id)))?,
             Kind::Progress => self.part(|it: ProgressPart| (it.at, Change::Progress(it.id)))?,
             Kind::Correction => self.part(|CorrectionPart { made_at, before, after }| {
@@ -222,9 +236,11 @@ impl RunningTotals {
             }
             Change::Correction { before, after } => {
                 self.corrections += 1;
-                match before {
-                    None => self.unknown_cost = self.unknown_cost.saturating_sub(1),
-                    Some(before) => self.sum(&before.currency, -before.amount),
+                if before.as_ref().is_none_or(|before| before.at_least) {
+                    self.unknown_cost = self.unknown_cost.saturating_sub(1);
+                }
+                if let Some(before) = before {
+                    self.sum(&before.currency, -before.amount);
                 }
                 self.add_cost(after.as_ref());
                 true
@@ -261,9 +277,9 @@ impl RunningTotals {
     }
 
     fn add_cost(&mut self, cost: Option<&Money<'_>>) {
-        match cost {
-            None => self.unknown_cost += 1,
-            Some(cost) => self.sum(&cost.currency, cost.amount),
+        self.unknown_cost += u64::from(cost.is_none_or(|cost| cost.at_least));
+        if let Some(cost) = cost {
+            self.sum(&cost.currency, cost.amount);
         }
     }
 

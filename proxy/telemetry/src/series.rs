@@ -97,18 +97,18 @@ impl KindSeries {
                 to.count(Instrument::Requests, self.with([Label::new(key::END, end.as_str())]))
             })
             .increment(1);
-        match &record.cost {
-            Some(cost) => self
-                .cost
+        if let Some(cost) = record.owed() {
+            self.cost
                 .get_or_init(|| {
                     let currency = Label::new(key::CURRENCY, cost.currency.clone());
                     to.number(Instrument::Cost, self.with([currency]))
                 })
-                .add(money::nearest(cost.amount)),
-            None => self
-                .unpriced
+                .add(money::nearest(cost.amount));
+        }
+        if record.cost.is_none() {
+            self.unpriced
                 .get_or_init(|| to.count(Instrument::Unpriced, self.with([])))
-                .increment(1),
+                .increment(1);
         }
         if let Some(inference) = &self.inference {
             inference.record(&self.attributes, request);

@@ -124,6 +124,7 @@ fn totals(invoice: &Invoice, view: &View) -> Markup {
                 h2 #cost { "Total" @if invoice.provisional.is_some() { " so far" } }
                 @for (currency, amount) in &invoice.totals {
                     p.digits {
+                        @if unknown_costs > 0 { "≥ " }
                         span data-total="billed" { (money(*amount, places(*amount))) }
                         " " span.currency { (currency) }
                     }
@@ -206,14 +207,17 @@ fn tenant(part: &TenantInvoice, lines: &[InvoiceLine], places: u32, view: &View)
                     @for (currency, amount) in &part.totals {
                         tr {
                             th scope="row" colspan="4" { "Total of " (name(&part.tenant)) }
-                            td.number { (money(*amount, places)) " " span.unit { (currency) } }
+                            td.number {
+                                @if part.unknown_cost_requests > 0 { "≥ " }
+                                (money(*amount, places)) " " span.unit { (currency) }
+                            }
                             td {}
                         }
                     }
                     @if part.unknown_cost_requests > 0 {
                         tr { td colspan="6" {
                             "Requests of unknown cost: " (count(part.unknown_cost_requests))
-                            ". No line includes them."
+                            ". The lines have what is known of it."
                         } }
                     }
                 }

@@ -43,7 +43,7 @@ enum EventId<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum EventData<'a> {
-    Request(RequestData<'a>),
+    Request(Box<RequestData<'a>>),
     Item(ItemData<'a>),
 }
 
@@ -91,6 +91,12 @@ pub(super) struct RequestData<'a> {
     cost: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     list_cost: Option<Decimal>,
+    /// The known part of a cost that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_known: Option<Decimal>,
+    /// The same at list price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list_cost_known: Option<Decimal>,
     /// Quantities besides tokens. None of their names equals a name above.
     #[serde(flatten)]
     units: &'a BTreeMap<String, Decimal>,
@@ -108,7 +114,7 @@ impl<'a> CloudEvent<'a> {
             subject: &record.tenant.0,
             time: record.started_at,
             datacontenttype: "application/json",
-            data: EventData::Request(RequestData::of(record)),
+            data: EventData::Request(Box::new(RequestData::of(record))),
         }
     }
 
@@ -144,6 +150,7 @@ impl<'a> ItemData<'a> {
 impl<'a> RequestData<'a> {
     pub(super) fn of(record: &'a Record) -> Self {
         let (usage, cost) = (&record.usage, record.cost.as_ref());
+        let known = record.cost_known.as_ref();
         Self {
             tenant: &record.tenant.0,
             key_id: record.key_id.as_deref(),
@@ -159,9 +166,11 @@ impl<'a> RequestData<'a> {
             cache_write_input_tokens: usage.cache_write_input_tokens,
             output_tokens: usage.output_tokens,
             reasoning_output_tokens: usage.reasoning_output_tokens,
-            currency: cost.map(|cost| cost.currency.as_str()),
+            currency: record.owed().map(|cost| cost.currency.as_str()),
             cost: cost.map(|cost| cost.amount.normalize()),
             list_cost: cost.map(|cost| cost.list_amount.normalize()),
+            cost_known: known.map(|cost| cost.amount.normalize()),
+            list_cost_known: known.map(|cost| cost.list_amount.normalize()),
             units: &usage.units,
         }
     }

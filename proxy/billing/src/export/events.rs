@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::Serialize;
-use taximeter_ledger::{Record, RequestId};
+use taximeter_ledger::{Record, RecordCost, RequestId};
 
 use super::cloudevents::{ItemData, RequestData};
 use super::item::BillItem;
@@ -24,21 +24,47 @@ pub(super) struct MeterQuantity<'a> {
     amount: Option<Decimal>,
 }
 
-/// The quantities of a request by meter: as they were priced or, if the cost is unknown, as they
-/// were counted. An unknown quantity makes no event, and neither does a zero.
+/// The quantities of a request by meter: as they were priced and, as far as the cost is unknown, as
+/// they were counted. An unknown quantity makes no event, and neither does a zero.
 pub(super) fn meter_quantities(record: &Record) -> Vec<MeterQuantity<'_>> {
-    let meter_quantities = if record.cost.is_some() { priced(record) } else { counted(record) };
+    let owed = record.owed();
+    let mut meter_quantities = owed.map(|cost| priced(record, cost)).unwrap_or_default();
+    if RecordCost::is_unknown(owed) {
+        let counted: Vec<_> = counted(record)
+            .into_iter()
+            .filter(|used| !meter_quantities.iter().any(|priced| priced.is_of(used)))
+            .collect();
+        meter_quantities.extend(counted);
+    }
     let meter_quantities = meter_quantities.into_iter().filter(|used| !used.quantity.is_zero());
     meter_quantities.enumerate().map(|(index, used)| MeterQuantity { index, ..used }).collect()
+}
+
+impl MeterQuantity<'_> {
+    /// Whether it has what `counted` counts of the same model: modalities are parts of the input
+    /// and the output.
+    fn is_of(&self, counted: &Self) -> bool {
+        let side = |meter: &str| match meter.strip_suffix("_tokens") {
+            Some(tokens) if tokens.starts_with("input") => "input",
+            Some(tokens) if tokens.starts_with("output") || tokens == "reasoning" => "output",
+            Some(tokens) if tokens.starts_with("cache_read") => "cache_read",
+            Some(tokens) if tokens.starts_with("cache_write") => "cache_write",
+            _ => "",
+        };
+        let side_of_counted = side(&counted.meter);
+        self.model == counted.model
+            && (self.meter == counted.meter
+                || !side_of_counted.is_empty() && side(&self.meter) == side_of_counted)
+    }
 }
 
 fn model(record: &Record) -> Option<&str> {
     record.response_model.as_deref().or(record.request_model.as_deref())
 }
 
-fn priced(record: &Record) -> Vec<MeterQuantity<'_>> {
-    let lines = record.cost.iter().flat_map(|cost| &cost.lines);
-    lines
+fn priced<'a>(record: &'a Record, cost: &'a RecordCost) -> Vec<MeterQuantity<'a>> {
+    cost.lines
+        .iter()
         .map(|line| MeterQuantity {
             index: 0,
             meter: match line.counted_in() {

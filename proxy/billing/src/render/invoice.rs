@@ -39,6 +39,9 @@ pub fn invoice(invoice: &Invoice, width: usize) -> String {
     out
 }
 
+/// An amount of which nothing is known.
+const UNKNOWN: &str = "unknown";
+
 /// The cells of one line, from left to right.
 type LineCells = [String; 7];
 
@@ -60,7 +63,8 @@ fn columns(invoice: &Invoice) -> Vec<TextColumn> {
     }
     let mut total = LineCells::default();
     total[0] = "total".to_owned();
-    total[5] = amounts(&invoice.totals, places);
+    let unknown = invoice.tenants.iter().any(|part| part.unknown_cost_requests > 0);
+    total[5] = at_least(unknown, amounts(&invoice.totals, places));
     HEADS
         .iter()
         .enumerate()
@@ -102,13 +106,13 @@ fn part_lines(part: &TenantInvoice, places: u32) -> Vec<LineCells> {
         let mut unknown = LineCells::default();
         unknown[2] = "requests".to_owned();
         unknown[3] = grouped(&part.unknown_cost_requests.to_string());
-        unknown[5] = "unknown".to_owned();
+        unknown[5] = UNKNOWN.to_owned();
         lines.push(unknown);
     }
     if part.lines.len() + part.credits.len() > 1 {
         let mut subtotal = LineCells::default();
         subtotal[4] = "subtotal".to_owned();
-        subtotal[5] = amounts(&part.totals, places);
+        subtotal[5] = at_least(part.unknown_cost_requests > 0, amounts(&part.totals, places));
         lines.push(subtotal);
     }
     if let Some([tenant, ..]) = lines.first_mut() {
@@ -167,12 +171,17 @@ fn share(line: &InvoiceLine) -> String {
     }
 }
 
+/// A sum that lacks what is unknown is at least so much.
+fn at_least(unknown: bool, amounts: String) -> String {
+    if unknown && amounts != UNKNOWN { format!("at least {amounts}") } else { amounts }
+}
+
 fn amounts(totals: &BTreeMap<String, Decimal>, places: u32) -> String {
     let amounts: Vec<_> = totals
         .iter()
         .map(|(currency, amount)| format!("{} {currency}", money(*amount, places)))
         .collect();
-    if amounts.is_empty() { "unknown".to_owned() } else { amounts.join(" + ") }
+    if amounts.is_empty() { UNKNOWN.to_owned() } else { amounts.join(" + ") }
 }
 
 fn places(invoice: &Invoice) -> u32 {
@@ -190,6 +199,9 @@ fn write_notes(out: &mut String, invoice: &Invoice) {
     if unknown > 0 {
         let unknown = grouped(&unknown.to_string());
         let _ = write!(out, " The cost of {unknown} of them is unknown: no price, or no usage.");
+        if parts().any(|part| part.unknown_cost_requests > 0 && !part.lines.is_empty()) {
+            let _ = write!(out, " What is known of it is in the lines.");
+        }
     }
     out.push('\n');
     let lines = || parts().flat_map(|part| &part.lines);

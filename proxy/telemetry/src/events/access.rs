@@ -86,6 +86,9 @@ fn settled(record: &Record, fields: &mut Vec<Field>) {
         // A decimal number is exact as text, and as nothing else.
         fields.push(("cost", cost.amount.normalize().to_string().into()));
         fields.push(("currency", cost.currency.as_str().into()));
+    } else if let Some(known) = &record.cost_known {
+        fields.push(("cost_known", known.amount.normalize().to_string().into()));
+        fields.push(("currency", known.currency.as_str().into()));
     }
     fields.push(("duration_seconds", timing.duration.into()));
     fields.push(("gateway_seconds", timing.gateway.into()));

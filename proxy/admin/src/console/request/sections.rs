@@ -1,7 +1,9 @@
 //! The parts of the page of one request.
 
 use maud::{Markup, html};
-use taximeter_ledger::{Correction, Record, RecordCost, RecordLine, RecordUsage};
+use taximeter_ledger::{
+    Correction, Record, RecordCost, RecordLine, RecordUsage, UnknownCost, UnknownCostReason,
+};
 use taximeter_pricing::{Flag, Member, Source};
 
 use crate::console::page::REQUESTS;
@@ -25,7 +27,7 @@ pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
         (timeline(record, view))
         div.pair {
             (usage(record))
-            (lines(record.cost.as_ref()))
+            (lines(record))
         }
         (corrections(&found.corrections, view))
         (identity(record))
@@ -41,7 +43,7 @@ fn meter(found: &RecordAnswer, view: &View) -> Markup {
     let record = &found.record;
     let cost = match found.corrections.last() {
         Some(last) => last.after.as_ref(),
-        None => record.cost.as_ref(),
+        None => record.owed(),
     };
     html! {
         section.meter aria-labelledby="cost" {
@@ -50,6 +52,7 @@ fn meter(found: &RecordAnswer, view: &View) -> Markup {
                 p.digits {
                     @match cost {
                         Some(cost) => {
+                            @if cost.at_least { "≥ " }
                             span data-total="cost" { (money(cost.amount, PLACES)) }
                             " " span.currency { (name(&cost.currency)) }
                         }
@@ -169,20 +172,46 @@ const fn meaning(flag: Flag) -> &'static str {
     }
 }
 
-fn lines(cost: Option<&RecordCost>) -> Markup {
+fn lines(record: &Record) -> Markup {
     html! {
         section aria-labelledby="price" {
             h2 #price { "Price" }
-            @match cost {
-                None => {
-                    p {
-                        "The cost is " (unknown()) ". The price book has no price for it, or the \
-                        usage is unknown."
-                    }
-                }
-                Some(cost) => (cost_table(cost)),
+            @if record.cost.is_none() { (why_unknown(record)) }
+            @if let Some(cost) = record.owed() { (cost_table(cost)) }
+        }
+    }
+}
+
+/// Why the cost is unknown, and whether a part of it is known.
+fn why_unknown(record: &Record) -> Markup {
+    html! {
+        p {
+            "The cost is " (unknown()) "."
+            @if record.cost_known.is_some() { " It is at least the sum of these lines." }
+            @if record.cost_unknown.is_empty() {
+                " The price book has no price for it, or the usage is unknown."
             }
         }
+        @if !record.cost_unknown.is_empty() {
+            ul { @for reason in &record.cost_unknown { li { (why(reason)) } } }
+        }
+    }
+}
+
+fn why(reason: &UnknownCost) -> Markup {
+    let words = match reason.reason {
+        UnknownCostReason::NoPrice => "No price for the model",
+        UnknownCostReason::NoRate => "No rate for",
+        UnknownCostReason::NoTier => "No prices for the service tier",
+        UnknownCostReason::NoRegion => "No prices for the region",
+        UnknownCostReason::NoQuantity => "Unknown quantity of",
+        UnknownCostReason::TooLarge => "The cost is too large to be exact",
+    };
+    html! {
+        (words)
+        @if let Some(of) = &reason.of { " " (name(of)) }
+        @if let Some(combination) = &reason.combination { " " (name(combination)) }
+        @if let Some(row) = &reason.price_id { " in " (name(row)) }
     }
 }
 
@@ -199,7 +228,9 @@ fn cost_table(cost: &RecordCost) -> Markup {
             tbody { @for line in &cost.lines { (line_row(line)) } }
             tfoot {
                 tr {
-                    th scope="row" colspan="3" { "Total" }
+                    th scope="row" colspan="3" {
+                        @if cost.at_least { "At least" } @else { "Total" }
+                    }
                     td.number { (money(cost.amount, PLACES)) }
                 }
                 @if cost.list_amount != cost.amount {
@@ -229,10 +260,12 @@ fn line_row(line: &RecordLine) -> Markup {
 
 fn corrections(corrections: &[Correction], view: &View) -> Markup {
     let amount = |cost: Option<&RecordCost>| {
-        cost.map_or_else(
-            unknown,
-            |cost| html! { (money(cost.amount, PLACES)) " " (name(&cost.currency)) },
-        )
+        cost.map_or_else(unknown, |cost| {
+            html! {
+                @if cost.at_least { "≥ " }
+                (money(cost.amount, PLACES)) " " (name(&cost.currency))
+            }
+        })
     };
     html! {
         @if !corrections.is_empty() {
