@@ -295,6 +295,15 @@ mod tests {
     }
 
     #[test]
+    fn a_set_has_what_was_put_in_and_nothing_else() {
+        for meter in MeterName::ALL {
+            let set = MeterSet::from_iter([meter]);
+            let inside = MeterName::ALL.into_iter().filter(|other| set.contains(*other));
+            assert_eq!(inside.collect::<Vec<_>>(), [meter]);
+        }
+    }
+
+    #[test]
     fn what_is_no_token_is_counted_in_the_last_word_of_its_name() {
         for (meter, unit) in [
             (MeterName::InputAudio, "tokens"),

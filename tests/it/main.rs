@@ -41,6 +41,7 @@ mod first_token;
 mod full_disk;
 mod given_up;
 mod hanging;
+mod hosted_tools;
 mod hostile_names;
 mod http1_edge;
 mod http2;

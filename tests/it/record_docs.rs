@@ -30,7 +30,7 @@ const NEVER: usize = usize::MAX;
 
 const CHAT: &str = "/v1/chat/completions";
 
-const SHOWN: [Shown; 6] = [
+const SHOWN: [Shown; 7] = [
     Shown {
         title: "OpenAI",
         fixture: "openai/chat_usage.sse",
@@ -42,6 +42,14 @@ const SHOWN: [Shown; 6] = [
     Shown {
         title: "Anthropic",
         fixture: "anthropic/messages_cache.sse",
+        leaves_after: NEVER,
+        upstream: "dialect: anthropic",
+        route: "/v1/messages",
+        request: r#"{"model":"claude-sonnet-4-6","max_tokens":64,"stream":true,"messages":[]}"#,
+    },
+    Shown {
+        title: "Anthropic's tools",
+        fixture: "anthropic/messages_code_execution.sse",
         leaves_after: NEVER,
         upstream: "dialect: anthropic",
         route: "/v1/messages",
@@ -172,9 +180,10 @@ fn cell(value: &Value) -> String {
 }
 
 fn cost_line(line: &Value) -> String {
-    let [meter, tokens, price, amount] =
-        ["meter", "tokens", "unit_price", "amount"].map(|name| plain(&line[name]));
-    format!("{meter}: {tokens} × {price} = {amount}")
+    let quantity = if line["tokens"].is_null() { "quantity" } else { "tokens" };
+    let [meter, quantity, price, amount] =
+        ["meter", quantity, "unit_price", "amount"].map(|name| plain(&line[name]));
+    format!("{meter}: {quantity} × {price} = {amount}")
 }
 
 /// JSON, and texts as they are.

@@ -274,6 +274,7 @@ fn record(reserve: &Reserve, at: Timestamp) -> Record {
     let lines = vec![line("input", 812, "0.0000005"), line("output", 96, "0.0000015")];
     let amount = lines.iter().map(|line| line.amount).sum();
     record.cost = Some(RecordCost {
+        at_least: false,
         currency: "USD".to_owned(),
         amount,
         list_amount: amount,

@@ -89,15 +89,16 @@ pub(super) struct RecordAnswer {
     pub(super) corrections: Vec<Correction>,
     /// Tokens and other quantities after the corrections.
     pub(super) usage: RecordUsage,
-    /// The cost after the corrections. Null means unknown.
+    /// The cost after the corrections, or what is known of it. Null means unknown.
     pub(super) cost: Option<RecordCost>,
 }
 
 impl RecordAnswer {
     pub(super) fn new(record: Record, corrections: Vec<Correction>) -> Self {
         let apply = |record, correction: &Correction| correction.apply_to(record);
-        let Record { usage, cost, .. } = corrections.iter().fold(record.clone(), apply);
-        Self { record, corrections, usage, cost }
+        let valid = corrections.iter().fold(record.clone(), apply);
+        let cost = valid.owed().cloned();
+        Self { record, corrections, usage: valid.usage, cost }
     }
 }
 

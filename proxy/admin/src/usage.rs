@@ -97,9 +97,9 @@ struct UsageLine {
     /// The quantity. Only if `by` has `meter` or `source`.
     #[serde(skip_serializing_if = "Option::is_none")]
     quantity: Option<Decimal>,
-    /// Cost at list prices.
+    /// Cost at list prices. Of an unknown cost, the part that is known.
     list_cost: Option<Decimal>,
-    /// Cost at the tenants' own prices, before allowances.
+    /// Cost at the tenants' own prices, before allowances. Of an unknown cost, the part that is known.
     contracted_cost: Option<Decimal>,
 }
 
@@ -127,7 +127,8 @@ struct RequestSums {
     counted: u64,
     /// Requests with unknown input or output tokens. Sums leave the unknown tokens out.
     unknown_usage: u64,
-    /// Requests of unknown cost. No sum of money includes them.
+    /// Requests of unknown cost. Sums of money include what is known of it, so they are at least so
+    /// much.
     unknown_cost: u64,
     /// Input tokens, cached or not.
     input_tokens: Option<u64>,

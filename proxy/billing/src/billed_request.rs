@@ -37,7 +37,7 @@ pub struct BilledRequest<'a> {
     pub output_tokens: Option<u64>,
     /// Part of the output.
     pub reasoning_output_tokens: Option<u64>,
-    /// The cost. `None` means unknown, never zero.
+    /// The cost, or its known part (`at_least`). `None` means unknown, never zero.
     pub cost: Option<&'a RecordCost>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> From<&'a Record> for BilledRequest<'a> {
             cache_read_input_tokens: record.usage.cache_read_input_tokens,
             output_tokens: record.usage.output_tokens,
             reasoning_output_tokens: record.usage.reasoning_output_tokens,
-            cost: record.cost.as_ref(),
+            cost: record.owed(),
         };
         if record.is_pending() { row.pending() } else { row }
     }

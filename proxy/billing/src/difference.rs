@@ -34,15 +34,15 @@ pub struct Difference<'a> {
     pub currency: &'a str,
     /// Number of requests whose cost changes.
     pub requests: u64,
-    /// Their cost before. Requests with an unknown cost add nothing.
+    /// Their cost before. Requests with an unknown cost add the known part.
     pub before: Decimal,
-    /// Their cost after. Requests with an unknown cost add nothing.
+    /// Their cost after. Requests with an unknown cost add the known part.
     pub after: Decimal,
     /// `after` − `before`.
     pub difference: Decimal,
 }
 
-/// Whether two costs differ in money. Costs that differ only in the name of the price are equal.
+/// Whether two costs differ in money, or in whether they are whole. Costs that differ only in the name of the price are equal.
 #[must_use]
 pub fn costs_differ(before: Option<&RecordCost>, after: Option<&RecordCost>) -> bool {
     let money = |cost: &RecordCost| {
@@ -51,7 +51,7 @@ pub fn costs_differ(before: Option<&RecordCost>, after: Option<&RecordCost>) -> 
             (meter, model, line.count(), line.unit_price, line.list_price())
         };
         let lines: Vec<_> = cost.lines.iter().map(line).collect();
-        (cost.currency.clone(), cost.amount, cost.list_amount, lines)
+        (cost.currency.clone(), cost.at_least, cost.amount, cost.list_amount, lines)
     };
     before.map(money) != after.map(money)
 }
@@ -121,6 +121,7 @@ mod tests {
     fn cost(currency: &str, amount: i64) -> RecordCost {
         let amount = Decimal::new(amount, 2);
         RecordCost {
+            at_least: false,
             currency: currency.to_owned(),
             amount,
             list_amount: amount,
@@ -172,6 +173,8 @@ mod tests {
         let listed = RecordCost { list_amount: Decimal::TWO, ..renamed };
         assert!(costs_differ(Some(&cost("USD", 100)), Some(&listed)));
         assert!(costs_differ(Some(&cost("USD", 100)), Some(&cost("EUR", 100))));
+        let part = RecordCost { at_least: true, ..cost("USD", 100) };
+        assert!(costs_differ(Some(&part), Some(&cost("USD", 100))));
         assert!(costs_differ(None, Some(&cost("USD", 0))));
         assert!(!costs_differ(None, None));
     }

@@ -46,6 +46,7 @@ pub(crate) fn line(meter: &str, tokens: u64, price: &str) -> RecordLine {
 /// The sum of the lines.
 pub(crate) fn cost(lines: Vec<RecordLine>) -> RecordCost {
     RecordCost {
+        at_least: false,
         currency: "USD".to_owned(),
         amount: lines.iter().map(|line| line.amount).sum(),
         list_amount: lines.iter().map(|line| line.count() * line.list_price()).sum(),

@@ -42,7 +42,7 @@ pub struct HourKey {
     pub key_id: Option<String>,
     /// Labels of the key.
     pub labels: BTreeMap<String, String>,
-    /// ISO 4217. `None` if the cost is unknown.
+    /// ISO 4217. `None` if nothing of the cost is known.
     pub currency: Option<String>,
     /// Whether this is a later correction of requests of that hour.
     pub correction: bool,
@@ -230,7 +230,7 @@ fn month_of(at: Timestamp) -> Date {
 
 #[cfg(test)]
 mod tests {
-    use taximeter_ledger::{Record, RecordUsage, Reserve, gateway_died_record};
+    use taximeter_ledger::{Charge, Record, RecordUsage, Reserve, gateway_died_record};
 
     use super::*;
     use crate::fixtures::{cost, line};
@@ -373,6 +373,32 @@ mod tests {
         assert!(whole.lines.values().all(Decimal::is_zero), "{:?}", whole.lines);
         let alone = completed.1.sums.or_of_no_request();
         assert_eq!((alone.requests, alone.input_tokens), (0, Some(10)));
+    }
+
+    #[test]
+    fn the_known_part_of_a_cost_is_charged_and_a_correction_makes_it_whole() {
+        let mut record = record();
+        let part = cost(vec![line("input", 10, "0.5")]);
+        record.charge(Charge::unknown(Some(part.clone()), []));
+        let row = BilledRequest::from(&record);
+        let (key, mut hour) = (HourKey::of(&row), Hour::of(&row));
+        assert_eq!(key.currency.as_deref(), Some("USD"));
+        assert_eq!((hour.sums.cost, hour.sums.unknown_costs()), (Some(part.amount), 1));
+        assert!(hour.sums.is_at_least());
+        let after = cost(vec![line("input", 10, "0.5"), line("output", 3, "2")]);
+        let correction: Correction = serde_json::from_value(serde_json::json!({
+            "id": "0193e9a0-0000-7000-8000-000000000002", "corrects": record.id,
+            "started_at": record.started_at, "tenant": "acme", "made_at": record.started_at,
+            "reason": "a price came", "before": record.owed(), "after": after,
+        }))
+        .unwrap();
+        for (corrected, change) in corrected(&row, &correction) {
+            assert_eq!(corrected.currency, key.currency);
+            hour.add(&change).unwrap();
+        }
+        assert_eq!((hour.sums.cost, hour.sums.unknown_cost_requests), (Some(after.amount), 0));
+        assert_eq!(priced(&hour).0, after.amount);
+        assert!(!hour.sums.is_at_least());
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct TenantInvoice {
     pub totals: BTreeMap<String, Decimal>,
     /// Number of requests.
     pub requests: u64,
-    /// Number of requests whose cost is unknown. They are in no line.
+    /// Number of requests whose cost is unknown. The lines have what is known of it.
     pub unknown_cost_requests: u64,
 }
 

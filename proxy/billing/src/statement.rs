@@ -39,7 +39,7 @@ pub struct Statement {
     pub provisional: bool,
     /// Number of requests.
     pub requests: u64,
-    /// Number of requests whose cost is unknown. They are in no line.
+    /// Number of requests whose cost is unknown. The lines have what is known of it.
     pub unknown_cost_requests: u64,
     /// In the order of model, meter and price.
     pub lines: Vec<StatementLine>,

@@ -22,12 +22,12 @@ pub struct Sums {
     pub output_tokens: Option<u64>,
     /// Part of the output.
     pub reasoning_output_tokens: Option<u64>,
-    /// The cost, exact, in one currency.
+    /// The cost, exact, in one currency. Requests of unknown cost are in it with the known part.
     pub cost: Option<Decimal>,
     /// The cost at list price.
     pub list_cost: Option<Decimal>,
-    /// Number of requests whose cost is unknown and therefore not in `cost`. It can be below zero
-    /// if only corrections are added up.
+    /// Number of requests whose cost is unknown, so that all of them cost at least `cost`. It can be
+    /// below zero if only corrections are added up.
     pub unknown_cost_requests: i64,
     /// Number of requests whose tokens Taximeter counted, because the engine did not report them.
     pub counted_requests: u64,
@@ -53,6 +53,12 @@ impl Sums {
     #[must_use]
     pub fn unknown_usages(&self) -> u64 {
         u64::try_from(self.unknown_usage_requests).unwrap_or_default()
+    }
+
+    /// Whether the cost is known in part only: it is at least so much.
+    #[must_use]
+    pub fn is_at_least(&self) -> bool {
+        self.cost.is_some() && self.unknown_costs() > 0
     }
 
     /// The sums of no request: all are known, and all are zero.
@@ -105,7 +111,7 @@ impl Sums {
             reasoning_output_tokens: row.reasoning_output_tokens,
             cost: row.cost.map(|cost| cost.amount),
             list_cost: row.cost.map(|cost| cost.list_amount),
-            unknown_cost_requests: row.cost.is_none().into(),
+            unknown_cost_requests: RecordCost::is_unknown(row.cost).into(),
             counted_requests: (!unknown && row.source == Source::Counted).into(),
             unknown_usage_requests: unknown.into(),
         }
@@ -113,7 +119,8 @@ impl Sums {
 
     /// The cost that a correction takes back (`sign` −1) or charges (1).
     pub(crate) fn corrected(cost: Option<&RecordCost>, sign: Decimal) -> Self {
-        let unknown = if cost.is_some() { 0 } else { i64::from(sign.is_sign_positive()) * 2 - 1 };
+        let is_unknown = i64::from(RecordCost::is_unknown(cost));
+        let unknown = if sign.is_sign_positive() { is_unknown } else { -is_unknown };
         Self {
             cost: cost.map(|cost| cost.amount * sign),
             list_cost: cost.map(|cost| cost.list_amount * sign),

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
-use taximeter_ledger::{Record, RecordCost, RecordLine};
+use taximeter_ledger::{Charge, Record, RecordCost, RecordLine, UnknownCost, UnknownCostReason};
 use taximeter_pricing::{
-    Contract, Cost, CostLine, GpuPrice, PriceBook, PriceMatch, Query, Unpriced, Usage,
+    Contract, Cost, CostLine, GpuPrice, PriceBook, PriceError, PriceMatch, Query, Unpriced, Usage,
 };
 
 /// Prices of all tenants and upstreams.
@@ -67,23 +67,23 @@ impl Tariffs {
         self.book.contracted_upper_bound(contract, query, input_tokens_max, output_tokens_max)
     }
 
-    /// What a request costs by the token.
-    ///
-    /// Errors: why the cost is unknown, and the part of it that is known.
-    pub fn cost(
-        &self,
-        scope: PriceScope<'_>,
-        query: &Query<'_>,
-        usage: &Usage,
-    ) -> Result<RecordCost, Unpriced> {
-        self.book.contracted(self.contract(scope.tenant), query, usage).map(recorded)
+    /// What a request costs: nothing by the token where it owes a share of GPUs, which is found when
+    /// a bill is made.
+    pub fn charge(&self, scope: PriceScope<'_>, query: &Query<'_>, usage: &Usage) -> Charge {
+        if self.owes_gpu(scope, query) {
+            return Charge::default();
+        }
+        match self.book.contracted(self.contract(scope.tenant), query, usage) {
+            Ok(cost) => Charge { cost: Some(recorded(cost)), unknown: Vec::new() },
+            Err(Unpriced { reasons, known }) => {
+                let reasons = reasons.iter().map(|reason| recorded_reason(reason, query));
+                Charge::unknown(known.map(|known| recorded(*known)), reasons)
+            }
+        }
     }
 
-    /// What a request costs that is on record, as if it ended now: `Ok(None)` when it owes a share
-    /// of GPUs and nothing by the token.
-    ///
-    /// Errors: why the cost is unknown, and the part of it that is known.
-    pub fn cost_again(&self, record: &Record) -> Result<Option<RecordCost>, Unpriced> {
+    /// What a request costs that is on record, as if it ended now.
+    pub fn charge_again(&self, record: &Record) -> Charge {
         let query = Query {
             provider: Some(&record.provider),
             response_model: record.response_model.as_deref(),
@@ -92,10 +92,7 @@ impl Tariffs {
             at: record.started_at,
         };
         let scope = PriceScope { tenant: &record.tenant.0, upstream: &record.upstream };
-        if self.owes_gpu(scope, &query) {
-            return Ok(None);
-        }
-        self.cost(scope, &query, &Usage::from(&record.usage)).map(Some)
+        self.charge(scope, &query, &Usage::from(&record.usage))
     }
 
     fn contract(&self, tenant: &str) -> &Contract {
@@ -105,6 +102,7 @@ impl Tariffs {
 
 fn recorded(cost: Cost) -> RecordCost {
     RecordCost {
+        at_least: false,
         currency: cost.currency.to_string(),
         amount: cost.amount,
         list_amount: cost.list_amount,
@@ -128,5 +126,29 @@ fn recorded_line(line: CostLine) -> RecordLine {
         unit_price: line.unit_price,
         list_unit_price: (line.list_unit_price != line.unit_price).then_some(line.list_unit_price),
         amount: line.amount,
+    }
+}
+
+/// Why a part of the cost is unknown, in the words of records.
+fn recorded_reason(reason: &PriceError, query: &Query<'_>) -> UnknownCost {
+    use UnknownCostReason::{NoCondition, NoPrice, NoQuantity, NoRate, NoTier, TooLarge};
+    let of = |reason, of: &str, price_id: &str| UnknownCost {
+        price_id: Some(price_id.to_owned()),
+        ..UnknownCost::new(reason, Some(of))
+    };
+    match reason {
+        PriceError::UnknownModel { model, .. } => UnknownCost::new(NoPrice, Some(model)),
+        PriceError::NoRate { part, combination, price_id } => UnknownCost {
+            combination: Some(combination.to_string().trim_start().to_owned())
+                .filter(|combination| !combination.is_empty()),
+            ..of(NoRate, part, price_id)
+        },
+        PriceError::UnknownTier { tier, price_id } => of(NoTier, tier, price_id),
+        PriceError::UnknownCondition { condition, value, price_id } => {
+            of(NoCondition, &format!("{} {value}", condition.as_str()), price_id)
+        }
+        PriceError::UsageUnknown { meter } => UnknownCost::new(NoQuantity, Some(meter.as_str())),
+        PriceError::Overflow => UnknownCost::new(TooLarge, None),
+        _ => UnknownCost::new(NoPrice, query.response_model.or(query.request_model)),
     }
 }

@@ -116,7 +116,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
-use taximeter_ledger::{Entry, PendingRequest, Record, RecordCost, TenantId};
+use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
 
 pub use self::error::{AppendError, JournalError, Loss};
 pub use self::examine::{Examination, examine};
@@ -136,8 +136,8 @@ pub const REQUESTS: &str = "journal";
 /// while the gateway writes its own.
 pub const CORRECTIONS: &str = "corrections";
 
-/// Computes the cost of a request whose record is made at a start; `None` means unknown.
-pub type Price<'a> = dyn Fn(&Record) -> Option<RecordCost> + 'a;
+/// Prices a request whose record is made at a start.
+pub type Price<'a> = dyn Fn(&Record) -> Charge + 'a;
 
 /// The journal of this gateway, open for writing. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -226,7 +226,9 @@ impl Recovery {
             let record = open.died(at, &options.gateway, is_whole).map_err(invalid)?;
             let Some(mut record) = record else { continue };
             // The usage of a pending one is not known yet.
-            record.cost = if record.is_pending() { None } else { price(&record) };
+            if !record.is_pending() {
+                record.charge(price(&record));
+            }
             let entry = Entry::Post(Box::new(record));
             last = EncodedEntry::new(&entry, &mut payload)?.append(last, &mut frames);
             tally.add(last.seq, &Change::of(&entry));

@@ -219,6 +219,12 @@ pub(crate) fn post(record: &Record, out: &mut Vec<u8>) -> JsonResult {
         if let Some(money) = &record.cost {
             object.object("cost", |object| cost(money, object))?;
         }
+        if let Some(money) = &record.cost_known {
+            object.object("cost_known", |object| cost(money, object))?;
+        }
+        if !record.cost_unknown.is_empty() {
+            object.value("cost_unknown", &record.cost_unknown)?;
+        }
         object.maybe_text("reported_cost", record.reported_cost.as_deref());
         object.map("resource", &record.resource)
     })
@@ -274,6 +280,9 @@ fn timing(timing: &RecordTiming, object: &mut Object<'_>) -> JsonResult {
 }
 
 fn cost(cost: &RecordCost, object: &mut Object<'_>) -> JsonResult {
+    if cost.at_least {
+        object.value("at_least", &true)?;
+    }
     object.text("currency", &cost.currency);
     object.plain("amount", &cost.amount);
     object.plain("list_amount", &cost.list_amount);

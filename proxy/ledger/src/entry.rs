@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use taximeter_pricing::{Flag, Source};
 use utoipa::ToSchema;
 
+use crate::charge::Charge;
 use crate::completion::{Completion, PendingRequest};
 use crate::id::{RequestId, TenantId};
 use crate::record::{Identity, Record, RecordCost, RecordUsage};
@@ -144,10 +145,10 @@ pub struct Correction {
     pub made_at: Timestamp,
     /// The reason, for people.
     pub reason: String,
-    /// The cost until now. `None` means that it was unknown.
+    /// The cost until now, or its known part (`at_least`). `None` means that it was unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<RecordCost>,
-    /// The cost from now on. `None` means that it is unknown.
+    /// The cost from now on, or its known part (`at_least`). `None` means that it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<RecordCost>,
     /// What the request used, if its usage was pending until now. At most one correction of a
@@ -164,11 +165,15 @@ impl Correction {
     /// the request.
     #[must_use]
     pub fn apply_to(&self, record: Record) -> Record {
-        let record = match &self.completion {
+        let mut record = match &self.completion {
             Some(completion) => record.completed(completion),
             None => record,
         };
-        Record { cost: self.after.clone(), ..record }
+        let cost = self.after.clone();
+        let reasons = std::mem::take(&mut record.cost_unknown);
+        let is_unknown = RecordCost::is_unknown(cost.as_ref());
+        record.charge(Charge { cost, unknown: if is_unknown { reasons } else { Vec::new() } });
+        record
     }
 }
 
@@ -202,7 +207,8 @@ pub struct Checkpoint {
     pub voids: u64,
     /// Number of corrections.
     pub corrections: u64,
-    /// Sum of the costs in force, by currency. Corrected requests count with their corrected cost.
+    /// Sum of the costs in force, by currency. Corrected requests count with their corrected cost,
+    /// and those of unknown cost with its known part.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub costs: BTreeMap<String, Decimal>,
     /// Number of posts whose cost is unknown.

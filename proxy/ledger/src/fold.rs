@@ -42,8 +42,8 @@ pub struct Balance {
     /// Sum of the upper bounds of the open reservations, in the currency of the price book. A
     /// reservation without an upper bound adds nothing.
     pub reserved: Decimal,
-    /// Sum of the known costs of posts, by currency. Corrected requests count with their corrected
-    /// cost.
+    /// Sum of the costs of posts, by currency. Corrected requests count with their corrected cost,
+    /// and those of unknown cost with its known part.
     pub posted: BTreeMap<String, Decimal>,
     /// Number of posts whose cost is unknown, after corrections.
     pub unknown_cost: u64,
@@ -174,7 +174,7 @@ impl Replay {
         }
         let balance = self.balances.entry(tenant.clone()).or_default();
         balance
-            .post(record.cost.as_ref())
+            .post(record.owed())
             .ok_or_else(|| Contradiction::Overflow { seq, tenant: tenant.clone() })?;
         self.close(*id, Settlement::Post);
         self.posts += 1;
@@ -293,24 +293,22 @@ impl Replay {
 
 impl Balance {
     fn post(&mut self, cost: Option<&RecordCost>) -> Option<()> {
-        match cost {
-            None => self.unknown_cost += 1,
-            Some(cost) => {
-                let sum = self.posted.get(&cost.currency).copied().unwrap_or_default();
-                let sum = sum.checked_add(cost.amount)?;
-                self.posted.insert(cost.currency.clone(), sum);
-            }
+        if let Some(cost) = cost {
+            let sum = self.posted.get(&cost.currency).copied().unwrap_or_default();
+            let sum = sum.checked_add(cost.amount)?;
+            self.posted.insert(cost.currency.clone(), sum);
         }
+        self.unknown_cost += u64::from(RecordCost::is_unknown(cost));
         Some(())
     }
 
     fn correct(&mut self, before: Option<&RecordCost>, after: Option<&RecordCost>) -> Option<()> {
-        match before {
-            None => self.unknown_cost = self.unknown_cost.saturating_sub(1),
-            Some(before) => {
-                let sum = self.posted.get(&before.currency).copied().unwrap_or_default();
-                self.posted.insert(before.currency.clone(), sum.checked_sub(before.amount)?);
-            }
+        if let Some(before) = before {
+            let sum = self.posted.get(&before.currency).copied().unwrap_or_default();
+            self.posted.insert(before.currency.clone(), sum.checked_sub(before.amount)?);
+        }
+        if RecordCost::is_unknown(before) {
+            self.unknown_cost = self.unknown_cost.saturating_sub(1);
         }
         self.post(after)
     }
@@ -385,6 +383,8 @@ pub fn gateway_died_record(
         usage,
         timing: RecordTiming { duration, ..RecordTiming::default() },
         cost: None,
+        cost_known: None,
+        cost_unknown: Vec::new(),
         reported_cost: None,
         resource: BTreeMap::new(),
     }

@@ -22,6 +22,7 @@
 //! entries: open reservations, balances and contradictions. `sync_mark` says up to which entry the
 //! journal is on disk. `resume` finds the next readable entry after damage.
 
+mod charge;
 mod compact;
 mod completion;
 mod digest;
@@ -39,10 +40,12 @@ mod running_totals;
 mod segment;
 mod stages;
 mod sync_mark;
+mod unknown_cost;
 
 #[cfg(test)]
 mod tests;
 
+pub use charge::Charge;
 pub use completion::{
     Completion, PENDING_AGE_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingRequest, PendingRequests,
 };
@@ -61,3 +64,4 @@ pub use running_totals::{Change, Money, RunningTotals};
 pub use segment::{FORMAT_VERSION, HEADER_BYTES, SegmentHeader};
 pub use stages::{Stage, Stages};
 pub use sync_mark::SyncMark;
+pub use unknown_cost::{UnknownCost, UnknownCostReason};

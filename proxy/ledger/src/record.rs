@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::gaps::Gaps;
 use crate::id::{RequestId, TenantId};
 use crate::stages::Stages;
+use crate::unknown_cost::UnknownCost;
 
 /// How the gateway identified the tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -176,6 +177,13 @@ pub struct Record {
     pub timing: RecordTiming,
     /// Cost. `None` means unknown, never zero.
     pub cost: Option<RecordCost>,
+    /// The parts of an unknown cost that have a price: the request costs at least as much. `None`
+    /// if the cost is known, or if nothing of it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_known: Option<RecordCost>,
+    /// Why the cost is unknown, at most 16 reasons. Empty if it is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cost_unknown: Vec<UnknownCost>,
     /// The cost that the provider reports, in the provider's currency: a decimal number as it stood
     /// in the answer. It does not affect `cost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -340,6 +348,9 @@ pub struct RecordTiming {
 /// The cost of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RecordCost {
+    /// Whether this is only the known part of an unknown cost. Absent if it is the whole cost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
     /// ISO 4217.
     pub currency: String,
     /// The cost with discounts and other contract terms.

@@ -25,7 +25,8 @@ use crate::record::{Record, RecordCost};
 pub enum Change<'a> {
     /// A reservation was opened.
     Reserve(RequestId),
-    /// The request was posted. Its cost may be unknown, and its usage may be pending.
+    /// The request was posted. Its cost may be unknown, or known in part, and its usage may be
+    /// pending.
     Post(RequestId, Option<Money<'a>>, Option<Box<PendingRequest>>),
     /// The request was voided.
     Void(RequestId),
@@ -52,6 +53,9 @@ pub struct Money<'a> {
     pub currency: Cow<'a, str>,
     /// The amount.
     pub amount: Decimal,
+    /// Whether it is only the known part of an unknown cost.
+    #[serde(default)]
+    pub at_least: bool,
 }
 
 impl<'a> Change<'a> {
@@ -74,7 +78,7 @@ impl<'a> Change<'a> {
 
     fn of_post(record: &'a Record) -> Self {
         let pending = PendingRequest::of(record).map(Box::new);
-        Self::Post(record.id, record.cost.as_ref().map(Money::of), pending)
+        Self::Post(record.id, record.owed().map(Money::of), pending)
     }
 }
 
@@ -97,13 +101,14 @@ fn read<T: FromStr>(value: Reader<'_>) -> Option<T> {
 }
 
 impl<'a> Money<'a> {
-    fn scan_change(cost: Reader<'a>) -> Option<Self> {
+    fn scan_change(cost: Reader<'a>, at_least: bool) -> Option<Self> {
         let [currency, amount] = members(cost, ["currency", "amount"])?;
-        Some(Self { currency: Cow::Borrowed(text(currency?)?), amount: read(amount?)? })
+        Some(Self { currency: Cow::Borrowed(text(currency?)?), amount: read(amount?)?, at_least })
     }
 
     fn of(cost: &'a RecordCost) -> Self {
-        Self { currency: Cow::Borrowed(&cost.currency), amount: cost.amount }
+        let RecordCost { currency, amount, at_least, .. } = cost;
+        Self { currency: Cow::Borrowed(currency), amount: *amount, at_least: *at_least }
     }
 }
 
@@ -119,6 +124,8 @@ struct EndPart<'a> {
     ended_at: Timestamp,
     #[serde(borrow, default)]
     cost: Option<Money<'a>>,
+    #[serde(borrow, default)]
+    cost_known: Option<Money<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -164,10 +171,18 @@ impl FramedEntry {
             // What is kept of it is in many members. There are only few of these.
             Kind::Post if may_be_pending(&self.payload) => return None,
             Kind::Post => {
-                let [id, at, cost] = members(payload, ["id", "ended_at", "cost"])?;
-                let cost = cost
-                    .filter(|cost| cost.clone().peek() != Some(b'n'))
-                    .map_or(Some(None), |cost| Money::scan_change(cost).map(Some))?;
+                let [id, at, cost] = members(payload.clone(), ["id", "ended_at", "cost"])?;
+                let is_known = |cost: &Reader<'_>| cost.clone().peek() != Some(b'n');
+                let (cost, at_least) = match cost.filter(is_known) {
+                    // Few costs are unknown.
+                    None => {
+                        let [known] = members(payload, ["cost_known"])?;
+                        (known.filter(is_known), true)
+                    }
+                    cost => (cost, false),
+                };
+                let scan = |cost| Money::scan_change(cost, at_least).map(Some);
+                let cost = cost.map_or(Some(None), scan)?;
                 (read(at?)?, Change::Post(read(id?)?, cost, None))
             }
             Kind::Void => {
@@ -190,15 +205,16 @@ impl FramedEntry {
             }
             Kind::Post if may_be_pending(&self.payload) => self.part(|record: Record| {
                 let pending = PendingRequest::of(&record).map(Box::new);
-                let cost = record.cost.map(|RecordCost { currency, amount, .. }| Money {
-                    currency: Cow::Owned(currency),
-                    amount,
+                let cost = record.owed().map(|cost| Money {
+                    currency: Cow::Owned(cost.currency.clone()),
+                    amount: cost.amount,
+                    at_least: cost.at_least,
                 });
                 (record.ended_at, Change::Post(record.id, cost, pending))
             })?,
-            Kind::Post => {
-                self.part(|it: EndPart<'_>| (it.ended_at, Change::Post(it.id, it.cost, None)))?
-            }
+            Kind::Post => self.part(|it: EndPart<'_>| {
+                (it.ended_at, Change::Post(it.id, it.cost.or(it.cost_known), None))
+            })?,
             Kind::Void => self.part(|it: EndPart<'_>| (it.ended_at, Change::Void(it.id)))?,
             Kind::Progress => self.part(|it: ProgressPart| (it.at, Change::Progress(it.id)))?,
             Kind::Correction => self.part(|it: CorrectionPart<'_>| {
@@ -260,9 +276,11 @@ impl RunningTotals {
             Change::Correction { completes: Some(id), .. } if !self.pending.remove(*id) => false,
             Change::Correction { before, after, completes: _ } => {
                 self.corrections += 1;
-                match before {
-                    None => self.unknown_cost = self.unknown_cost.saturating_sub(1),
-                    Some(before) => self.sum(&before.currency, -before.amount),
+                if before.as_ref().is_none_or(|before| before.at_least) {
+                    self.unknown_cost = self.unknown_cost.saturating_sub(1);
+                }
+                if let Some(before) = before {
+                    self.sum(&before.currency, -before.amount);
                 }
                 self.add_cost(after.as_ref());
                 true
@@ -309,9 +327,9 @@ impl RunningTotals {
     }
 
     fn add_cost(&mut self, cost: Option<&Money<'_>>) {
-        match cost {
-            None => self.unknown_cost += 1,
-            Some(cost) => self.sum(&cost.currency, cost.amount),
+        self.unknown_cost += u64::from(cost.is_none_or(|cost| cost.at_least));
+        if let Some(cost) = cost {
+            self.sum(&cost.currency, cost.amount);
         }
     }
 

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use taximeter_billing::{Period, Zone, costs_differ};
 use taximeter_gateway::tariffs::Tariffs;
 use taximeter_journal::JournalError;
-use taximeter_ledger::{Completed, Completion, Correction, Record, RecordCost, RequestId};
+use taximeter_ledger::{Charge, Completed, Completion, Correction, Record, RecordCost, RequestId};
 use taximeter_pricing::PriceBook;
 use taximeter_store::{Filter, Store};
 
@@ -242,13 +242,17 @@ fn outcome(
         if args.model.is_some() && args.model.as_ref() != model {
             return Ok(());
         }
-        let before = in_force.costs.remove(&record.id).unwrap_or_else(|| record.cost.clone());
         // What a pending request costs is said when it is completed.
-        let again = if record.is_pending() { None } else { tariffs.cost_again(record).ok() };
-        let Some(after) = again else {
+        if record.is_pending() {
+            return Ok(());
+        }
+        let before = in_force.costs.remove(&record.id).unwrap_or_else(|| record.owed().cloned());
+        let Charge { cost: after, unknown } = tariffs.charge_again(record);
+        let is_known_in_part = after.is_some() && RecordCost::is_unknown(before.as_ref());
+        if !unknown.is_empty() && !is_known_in_part {
             outcome.unpriced += u64::from(before.is_some());
             return Ok(());
-        };
+        }
         if !costs_differ(before.as_ref(), after.as_ref()) {
             return Ok(());
         }

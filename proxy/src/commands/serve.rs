@@ -231,7 +231,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
             now: clock::wall,
             tell: tell_journal(telemetry.clone()),
         },
-        &|record| tariffs.cost_again(record).ok().flatten(),
+        &|record| tariffs.charge_again(record),
     )?;
     tell::recovery(&telemetry, &recovery);
     set_rejected_aside(&config.data_dir, &recovery, |fault, path| {

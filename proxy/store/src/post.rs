@@ -39,8 +39,9 @@ pub struct Post<'a> {
     response_model: Option<Text<'a>>,
     pub(super) usage: Usage,
     timing: Timing,
-    /// The cost; `None` if it is unknown.
-    pub cost: Option<RecordCost>,
+    cost: Option<RecordCost>,
+    #[serde(default)]
+    cost_known: Option<RecordCost>,
     /// The sequence number of its entry.
     #[serde(skip)]
     pub seq: u64,
@@ -98,6 +99,12 @@ impl<'a> Post<'a> {
         Ok(Record { seq: self.seq, ..record })
     }
 
+    /// The cost, or the known part of it; `None` if nothing of it is known.
+    #[must_use]
+    pub fn owed(&self) -> Option<&RecordCost> {
+        self.cost.as_ref().or(self.cost_known.as_ref())
+    }
+
     /// The answer's model, or the request's when there was no answer.
     pub(super) fn model(&self) -> Option<&str> {
         self.response_model.as_ref().or(self.request_model.as_ref()).map(|Text(model)| &**model)
@@ -128,7 +135,7 @@ impl<'a> Post<'a> {
             cache_read_input_tokens: self.usage.cache_read_input_tokens,
             output_tokens: self.usage.output_tokens,
             reasoning_output_tokens: self.usage.reasoning_output_tokens,
-            cost: self.cost.as_ref(),
+            cost: self.owed(),
         };
         if self.usage.flags.contains(&Flag::Pending) { row.pending() } else { row }
     }

@@ -63,6 +63,7 @@ pub fn record(number: u32) -> Record {
             ..RecordTiming::default()
         },
         cost: Some(RecordCost {
+            at_least: false,
             currency: "USD".to_owned(),
             amount,
             list_amount: amount,
@@ -80,6 +81,8 @@ pub fn record(number: u32) -> Record {
                 amount: Decimal::new(200, 7),
             }],
         }),
+        cost_known: None,
+        cost_unknown: Vec::new(),
         reported_cost: None,
         resource: BTreeMap::from([("k8s.pod.name".to_owned(), "pod-7f9c".to_owned())]),
     }

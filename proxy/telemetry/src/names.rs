@@ -193,10 +193,11 @@ instruments! {
     ReasoningTokens: "taximeter.reasoning.output_tokens", Counter, "{token}", Any, &[REQUEST],
         "Output tokens that were reasoning; a part of the output.";
     Cost: "taximeter.cost", Counter, "{USD}", Any, &[REQUEST, &[key::CURRENCY]],
-        "Cost of requests, approximate. The ledger has the exact amounts.";
+        "Cost of requests, approximate; of an unknown cost, the part that is known. The ledger has \
+         the exact amounts.";
     Unpriced: "taximeter.unpriced", Counter, "{request}", Any, &[REQUEST],
-        "Requests whose cost is unknown. Of a request in the background that is said when it is \
-         completed.";
+        "Requests whose cost is unknown, or known in part only. Of a request in the background that \
+         is said when it is completed.";
     GatewayDuration: "taximeter.gateway.duration", Histogram(OWN), "s", Any, &[REQUEST],
         "Time that the gateway itself took before it sent the request to the upstream.";
     Refusals: "taximeter.refusals", Counter, "{request}", Any, &[&[key::CODE, key::TENANT]],

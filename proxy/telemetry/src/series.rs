@@ -105,7 +105,7 @@ impl KindSeries {
             self.record_flags(to, &record.usage);
         } else {
             self.record_usage(to, &record.usage, origin);
-            self.record_cost(to, record.cost.as_ref());
+            self.record_cost(to, record.owed());
         }
         if let Some(inference) = &self.inference {
             inference.record(&self.attributes, request);
@@ -131,18 +131,18 @@ impl KindSeries {
     }
 
     fn record_cost(&self, to: &Instruments, cost: Option<&RecordCost>) {
-        match cost {
-            Some(cost) => self
-                .cost
+        if let Some(cost) = cost {
+            self.cost
                 .get_or_init(|| {
                     let currency = Label::new(key::CURRENCY, cost.currency.clone());
                     to.number(Instrument::Cost, self.with([currency]))
                 })
-                .add(money::nearest(cost.amount)),
-            None => self
-                .unpriced
+                .add(money::nearest(cost.amount));
+        }
+        if RecordCost::is_unknown(cost) {
+            self.unpriced
                 .get_or_init(|| to.count(Instrument::Unpriced, self.with([])))
-                .increment(1),
+                .increment(1);
         }
     }
 

@@ -398,6 +398,9 @@ fn used(record: &Record, genai: GenAi, all: &mut Vec<KeyValue>) {
         // A decimal number is exact as text, and as nothing else.
         all.push(text(key::COST_AMOUNT, &cost.amount.normalize().to_string()));
         all.push(text(key::CURRENCY, &cost.currency));
+    } else if let Some(known) = &record.cost_known {
+        all.push(text(key::COST_KNOWN, &known.amount.normalize().to_string()));
+        all.push(text(key::CURRENCY, &known.currency));
     }
 }
 

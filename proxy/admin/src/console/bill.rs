@@ -125,6 +125,7 @@ fn totals(invoice: &Invoice, view: &View) -> Markup {
                 h2 #cost { "Total" @if invoice.provisional.is_some() { " so far" } }
                 @for (currency, amount) in &invoice.totals {
                     p.digits {
+                        @if unknown_costs > 0 { "≥ " }
                         span data-total="billed" { (money(*amount, places(*amount))) }
                         " " span.currency { (currency) }
                     }
@@ -220,7 +221,8 @@ fn tenant(part: &TenantInvoice, lines: &[InvoiceLine], places: u32, view: &View)
                         tr {
                             th scope="row" colspan="4" { "Total of " (name(&part.tenant)) }
                             td.number {
-                                @if !adds_up(part, currency, *amount, places) { "≈ " }
+                                @if part.unknown_cost_requests > 0 { "≥ " }
+                                @else if !adds_up(part, currency, *amount, places) { "≈ " }
                                 (money(*amount, places)) " " span.unit { (currency) }
                             }
                             td {}
@@ -229,7 +231,7 @@ fn tenant(part: &TenantInvoice, lines: &[InvoiceLine], places: u32, view: &View)
                     @if part.unknown_cost_requests > 0 {
                         tr { td colspan="6" {
                             "Requests of unknown cost: " (count(part.unknown_cost_requests))
-                            ". No line includes them."
+                            ". The lines have what is known of it."
                         } }
                     }
                 }

@@ -97,7 +97,7 @@ fn filters(asked: &RecordsParams, view: &View) -> Markup {
 }
 
 fn table(found: &RecordsPage, view: &View) -> Markup {
-    let amounts = found.records.iter().filter_map(|record| record.cost.as_ref());
+    let amounts = found.records.iter().filter_map(Record::owed);
     let places = places(amounts.map(|cost| cost.amount).max().unwrap_or_default());
     html! {
         div.scroll { table {
@@ -155,8 +155,9 @@ fn row(record: &Record, places: u32, view: &View) -> Markup {
             }
             td.number { (seconds(record.timing.duration)) }
             td.number {
-                (money_or_unknown(record.cost.as_ref().map(|cost| cost.amount), places))
-                @if let Some(cost) = &record.cost { " " span.unit { (cost.currency) } }
+                @if record.cost_known.is_some() { "≥ " }
+                (money_or_unknown(record.owed().map(|cost| cost.amount), places))
+                @if let Some(cost) = record.owed() { " " span.unit { (cost.currency) } }
             }
         }
     }

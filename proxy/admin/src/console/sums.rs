@@ -45,7 +45,10 @@ pub(super) fn notes(bill: &Bill, pending_entries: u64) -> Markup {
         @if costs + usages + pending_entries > 0 || free > Decimal::ZERO {
             ul.notes {
                 @if costs > 0 {
-                    li.warn { "Requests of unknown cost: " (count(costs)) ". No sum includes them." }
+                    li.warn {
+                        "Requests of unknown cost: " (count(costs))
+                        ". Sums have only what is known of it, so they are at least so much."
+                    }
                 }
                 @if usages > 0 {
                     li.warn {

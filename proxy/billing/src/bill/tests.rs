@@ -81,6 +81,7 @@ fn add(biller: &mut Biller, rides: &[Ride], period: Period) -> Result<(), BillEr
 
 fn cost(currency: &str, amount: Decimal) -> RecordCost {
     RecordCost {
+        at_least: false,
         currency: currency.to_owned(),
         amount,
         list_amount: amount,

@@ -43,7 +43,7 @@ enum EventId<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum EventData<'a> {
-    Request(RequestData<'a>),
+    Request(Box<RequestData<'a>>),
     Item(ItemData<'a>),
 }
 
@@ -94,6 +94,12 @@ pub(super) struct RequestData<'a> {
     cost: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     list_cost: Option<Decimal>,
+    /// The known part of a cost that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_known: Option<Decimal>,
+    /// The same at list price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list_cost_known: Option<Decimal>,
     /// Quantities besides tokens. None of their names equals a name above.
     #[serde(flatten)]
     units: &'a BTreeMap<String, Decimal>,
@@ -111,7 +117,7 @@ impl<'a> CloudEvent<'a> {
             subject: &record.tenant.0,
             time: record.started_at,
             datacontenttype: "application/json",
-            data: EventData::Request(RequestData::of(record)),
+            data: EventData::Request(Box::new(RequestData::of(record))),
         }
     }
 
@@ -151,6 +157,7 @@ impl<'a> RequestData<'a> {
         let pending = RecordUsage::default();
         let (usage, cost) = (&record.usage, record.cost.as_ref());
         let numbers = if record.is_pending() { &pending } else { usage };
+        let known = record.cost_known.as_ref();
         Self {
             tenant: &record.tenant.0,
             key_id: record.key_id.as_deref(),
@@ -166,9 +173,11 @@ impl<'a> RequestData<'a> {
             cache_write_input_tokens: numbers.cache_write_input_tokens,
             output_tokens: numbers.output_tokens,
             reasoning_output_tokens: numbers.reasoning_output_tokens,
-            currency: cost.map(|cost| cost.currency.as_str()),
+            currency: record.owed().map(|cost| cost.currency.as_str()),
             cost: cost.map(|cost| cost.amount.normalize()),
             list_cost: cost.map(|cost| cost.list_amount.normalize()),
+            cost_known: known.map(|cost| cost.amount.normalize()),
+            list_cost_known: known.map(|cost| cost.list_amount.normalize()),
             units: &usage.units,
         }
     }

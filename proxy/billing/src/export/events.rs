@@ -50,7 +50,7 @@ impl<'a> Metered<'a> {
             key_id: record.key_id.as_deref(),
             model: record.response_model.as_deref().or(record.request_model.as_deref()),
             usage: &record.usage,
-            cost: record.cost.as_ref(),
+            cost: record.owed(),
         })
     }
 
@@ -74,16 +74,38 @@ impl<'a> Metered<'a> {
     }
 }
 
-/// The quantities of a request by meter: as they were priced or, if the cost is unknown, as they
-/// were counted. An unknown quantity makes no event, and neither does a zero.
+/// The quantities of a request by meter: as they were priced and, as far as the cost is unknown, as
+/// they were counted. An unknown quantity makes no event, and neither does a zero.
 pub(super) fn meter_quantities<'a>(metered: &Metered<'a>) -> Vec<MeterQuantity<'a>> {
     let Metered { model, usage, cost, .. } = *metered;
-    let meter_quantities = match cost {
-        Some(cost) => priced(cost, model),
-        None => counted(usage, model),
-    };
+    let mut meter_quantities = cost.map(|cost| priced(cost, model)).unwrap_or_default();
+    if RecordCost::is_unknown(cost) {
+        let counted: Vec<_> = counted(usage, model)
+            .into_iter()
+            .filter(|used| !meter_quantities.iter().any(|priced| priced.is_of(used)))
+            .collect();
+        meter_quantities.extend(counted);
+    }
     let meter_quantities = meter_quantities.into_iter().filter(|used| !used.quantity.is_zero());
     meter_quantities.enumerate().map(|(index, used)| MeterQuantity { index, ..used }).collect()
+}
+
+impl MeterQuantity<'_> {
+    /// Whether it has what `counted` counts of the same model: modalities are parts of the input
+    /// and the output.
+    fn is_of(&self, counted: &Self) -> bool {
+        let side = |meter: &str| match meter.strip_suffix("_tokens") {
+            Some(tokens) if tokens.starts_with("input") => "input",
+            Some(tokens) if tokens.starts_with("output") || tokens == "reasoning" => "output",
+            Some(tokens) if tokens.starts_with("cache_read") => "cache_read",
+            Some(tokens) if tokens.starts_with("cache_write") => "cache_write",
+            _ => "",
+        };
+        let side_of_counted = side(&counted.meter);
+        self.model == counted.model
+            && (self.meter == counted.meter
+                || !side_of_counted.is_empty() && side(&self.meter) == side_of_counted)
+    }
 }
 
 fn priced<'a>(cost: &'a RecordCost, model: Option<&'a str>) -> Vec<MeterQuantity<'a>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize, Serializer};
-use taximeter_ledger::{Correction, Record};
+use taximeter_ledger::{Correction, Record, RecordCost};
 
 use super::error::ExportError;
 use super::focus::Charge;
@@ -78,7 +78,7 @@ pub struct ExportTotals {
     pub owed: BTreeMap<String, Decimal>,
     /// Number of requests in the rows.
     pub requests: u64,
-    /// Number of requests whose cost is unknown. They are in no sum, and in no FOCUS row.
+    /// Number of requests whose cost is unknown. Sums and FOCUS rows have only what is known of it.
     pub unknown_cost_requests: i64,
     /// The journal entries of the requests, by gateway.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -180,30 +180,25 @@ impl ExportTotals {
     /// # Errors
     /// [`ExportError::TooLarge`].
     pub fn add_request(&mut self, record: &Record, rows: u64) -> Result<(), ExportError> {
-        let cost = record.cost.as_ref();
-        let cost = cost.map(|cost| (cost.currency.as_str(), cost.amount, cost.list_amount));
-        self.add_entry(&record.gateway, record.seq, cost, rows)
+        let owed = record.owed();
+        self.unknown_cost_requests += i64::from(RecordCost::is_unknown(owed));
+        let owed = owed.map(|cost| (cost.currency.as_str(), cost.amount, cost.list_amount));
+        self.add_entry(&record.gateway, record.seq, owed, rows)
     }
 
-    /// Adds a request, which is entry `seq` of a gateway's journal. `cost` has the currency, the
-    /// billed cost and the list cost.
+    /// Adds a request, which is entry `seq` of a gateway's journal, without counting an unknown
+    /// cost. `owed` has the currency, the billed cost and the list cost, as far as they are known.
     pub(super) fn add_entry(
         &mut self,
         gateway: &str,
         seq: u64,
-        cost: Option<(&str, Decimal, Decimal)>,
+        owed: Option<(&str, Decimal, Decimal)>,
         rows: u64,
     ) -> Result<(), ExportError> {
         SequenceRange::add(&mut self.sequences, gateway, seq);
         self.rows += rows;
         self.requests += 1;
-        match cost {
-            Some((currency, amount, list)) => self.add_money(currency, amount, list),
-            None => {
-                self.unknown_cost_requests += 1;
-                Ok(())
-            }
-        }
+        owed.map_or(Ok(()), |(currency, amount, list)| self.add_money(currency, amount, list))
     }
 
     /// Adds the sums of other requests. `others` has nothing but requests.
@@ -233,7 +228,8 @@ impl ExportTotals {
     /// known, or a known cost unknown.
     pub const fn add_correction(&mut self, correction: &Correction) {
         self.corrections += 1;
-        let (before, after) = (correction.before.is_none(), correction.after.is_none());
+        let before = RecordCost::is_unknown(correction.before.as_ref());
+        let after = RecordCost::is_unknown(correction.after.as_ref());
         self.unknown_cost_requests += after as i64 - before as i64;
     }
 

@@ -56,21 +56,40 @@ fn an_invoice_reads_well() {
     let expected = "\
 Invoice for 2026-11 (UTC)
 
-tenant  model  meter      quantity  unit price      amount  counted
-───────────────────────────────────────────────────────────────────
-acme    large  input       400,000    2.5 / 1M  1.0000 USD     25 %
-               output      100,000     15 / 1M  1.5000 USD     10 %
-        small  input     4,000,000   0.15 / 1M  0.6000 USD        -
-               output        1,000    0.6 / 1M  0.0006 USD        -
-                                      subtotal  3.1006 USD
-beta           requests          1                 unknown
-───────────────────────────────────────────────────────────────────
-total                                           3.1006 USD
+tenant  model  meter      quantity  unit price               amount  counted
+────────────────────────────────────────────────────────────────────────────
+acme    large  input       400,000    2.5 / 1M           1.0000 USD     25 %
+               output      100,000     15 / 1M           1.5000 USD     10 %
+        small  input     4,000,000   0.15 / 1M           0.6000 USD        -
+               output        1,000    0.6 / 1M           0.0006 USD        -
+                                      subtotal           3.1006 USD
+beta           requests          1                          unknown
+────────────────────────────────────────────────────────────────────────────
+total                                           at least 3.1006 USD
 
 4 requests. The cost of 1 of them is unknown: no price, or no usage.
 `counted` is the part that the engine did not report and Taximeter counted.
 ";
     assert_eq!(shown(&invoicer.finish().unwrap(), 100, ""), expected);
+}
+
+#[test]
+fn what_is_known_of_an_unknown_cost_is_owed_at_least() {
+    let mut invoicer = invoicer("2026-12-01");
+    let mut part = hour(Source::Reported, &[("input", 100_000, "0.0000025")]);
+    part.sums.unknown_cost_requests = 1;
+    invoicer.add(&key("acme", "large", "2026-11-20T16:00:00Z"), &part).unwrap();
+    let text = shown(&invoicer.finish().unwrap(), 100, "");
+    let expected = "\
+acme    large  input      100,000    2.5 / 1M           0.25 USD        -
+               requests         1                        unknown
+─────────────────────────────────────────────────────────────────────────
+total                                          at least 0.25 USD
+
+1 request. The cost of 1 of them is unknown: no price, or no usage. \
+What is known of it is in the lines.
+";
+    assert_eq!(text.split_once("counted\n").unwrap().1.split_once('\n').unwrap().1, expected);
 }
 
 #[test]

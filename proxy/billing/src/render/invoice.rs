@@ -39,6 +39,9 @@ pub fn invoice(invoice: &Invoice, width: usize, empty: &str) -> String {
     out
 }
 
+/// An amount of which nothing is known.
+const UNKNOWN: &str = "unknown";
+
 /// The cells of one line, from left to right.
 type LineCells = [String; 7];
 
@@ -66,8 +69,10 @@ fn columns(invoice: &Invoice) -> Vec<TextColumn> {
     let lines_of = |currency: &str| {
         invoice.tenants.iter().flat_map(|part| part_amounts(part, currency)).collect()
     };
-    total[5] =
+    let unknown = invoice.tenants.iter().any(|part| part.unknown_cost_requests > 0);
+    let totals =
         amounts(&invoice.totals, places, |currency| vec![subtotals(currency), lines_of(currency)]);
+    total[5] = at_least(unknown, totals);
     HEADS
         .iter()
         .enumerate()
@@ -109,14 +114,15 @@ fn part_lines(part: &TenantInvoice, places: u32) -> Vec<LineCells> {
         let mut unknown = LineCells::default();
         unknown[2] = "requests".to_owned();
         unknown[3] = grouped(&part.unknown_cost_requests.to_string());
-        unknown[5] = "unknown".to_owned();
+        unknown[5] = UNKNOWN.to_owned();
         lines.push(unknown);
     }
     if part.lines.len() + part.credits.len() > 1 {
         let mut subtotal = LineCells::default();
         subtotal[4] = "subtotal".to_owned();
-        subtotal[5] =
+        let totals =
             amounts(&part.totals, places, |currency| vec![part_amounts(part, currency).collect()]);
+        subtotal[5] = at_least(part.unknown_cost_requests > 0, totals);
         lines.push(subtotal);
     }
     if let Some([tenant, ..]) = lines.first_mut() {
@@ -185,6 +191,11 @@ fn share(line: &InvoiceLine) -> String {
     }
 }
 
+/// A sum that lacks what is unknown is at least so much.
+fn at_least(unknown: bool, amounts: String) -> String {
+    if unknown && amounts != UNKNOWN { format!("at least {amounts}") } else { amounts }
+}
+
 /// The totals by currency. `parts` are the lists of amounts that each may be added up from.
 fn amounts(
     totals: &BTreeMap<String, Decimal>,
@@ -197,7 +208,7 @@ fn amounts(
             format!("{} {currency}", sum_of(*amount, places, &parts(currency)))
         })
         .collect();
-    if amounts.is_empty() { "unknown".to_owned() } else { amounts.join(" + ") }
+    if amounts.is_empty() { UNKNOWN.to_owned() } else { amounts.join(" + ") }
 }
 
 fn places(invoice: &Invoice) -> u32 {
@@ -215,6 +226,9 @@ fn write_notes(out: &mut String, invoice: &Invoice) {
     if unknown > 0 {
         let unknown = grouped(&unknown.to_string());
         let _ = write!(out, " The cost of {unknown} of them is unknown: no price, or no usage.");
+        if parts().any(|part| part.unknown_cost_requests > 0 && !part.lines.is_empty()) {
+            let _ = write!(out, " What is known of it is in the lines.");
+        }
     }
     out.push('\n');
     let lines = || parts().flat_map(|part| &part.lines);

@@ -152,7 +152,7 @@ fn write_notes(out: &mut String, bill: &Bill) {
         let _ = writeln!(out, "The cost of {requests} is unknown: no price, or no usage.");
     }
     if total.unknown_costs() + total.unknown_usages() > 0 {
-        let _ = writeln!(out, "≥ marks a sum that lacks what is unknown.");
+        let _ = writeln!(out, "≥ means at least: the sum lacks what is unknown.");
     }
     let costs = bill.rows.iter().map(|row| &row.sums).chain([total]).filter_map(|sums| sums.cost);
     write_rounding(out, costs);

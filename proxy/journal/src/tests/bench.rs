@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Entry, FramedEntry, Identity, Kind, Progress, Record, RecordCost, RecordUsage, RequestId,
-    Reserve, TenantId, Void, VoidReason, gateway_died_record,
+    Charge, Entry, FramedEntry, Identity, Kind, Progress, Record, RecordCost, RecordUsage,
+    RequestId, Reserve, TenantId, Void, VoidReason, gateway_died_record,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -24,16 +24,19 @@ use super::super::{Journal, JournalError, Options, Recovery, read};
 pub(super) const SEGMENT_BYTES: u64 = 64 << 20;
 
 /// A thousandth for each token of output.
-pub(super) fn price(record: &Record) -> Option<RecordCost> {
-    let amount = Decimal::new(record.usage.output_tokens?.cast_signed(), 3);
-    Some(RecordCost {
+pub(super) fn price(record: &Record) -> Charge {
+    let Some(tokens) = record.usage.output_tokens else { return Charge::default() };
+    let amount = Decimal::new(tokens.cast_signed(), 3);
+    let cost = RecordCost {
+        at_least: false,
         currency: "USD".to_owned(),
         amount,
         list_amount: amount,
         price_id: "test".to_owned(),
         price_match: None,
         lines: Vec::new(),
-    })
+    };
+    Charge { cost: Some(cost), ..Charge::default() }
 }
 
 /// A disk that does what the test says.

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Checkpoint, EncodedEntry, End, Entry, FramedEntry, Kind, Progress, RecordCost, RecordUsage,
-    Replay, RequestId,
+    Charge, Checkpoint, EncodedEntry, End, Entry, FramedEntry, Kind, Progress, RecordCost,
+    RecordUsage, Replay, RequestId,
 };
 use uuid::Uuid;
 
@@ -83,7 +83,7 @@ impl Model {
             now: Timestamp::default,
             tell: Box::new(|_| {}),
         };
-        Journal::open_on(Path::new(DIR), options, &|_| None, self.memory.mount())
+        Journal::open_on(Path::new(DIR), options, &|_| Charge::default(), self.memory.mount())
     }
 
     /// Requests come, go on and end, as many steps as there are.
@@ -311,6 +311,7 @@ fn costly(request: u128) -> Entry {
     if let Entry::Post(record) = &mut entry {
         let amount = Decimal::from(request);
         record.cost = Some(RecordCost {
+            at_least: false,
             currency: "USD".to_owned(),
             amount,
             list_amount: amount,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
-use taximeter_ledger::Replay;
+use taximeter_ledger::{Charge, Replay};
 use taximeter_system::clock;
 use tempfile::TempDir;
 
@@ -39,7 +39,7 @@ fn open(dir: &Path, durability: Durability) -> (Journal, Recovery) {
         now: clock::wall,
         tell: Box::new(|event| println!("{event:?}")),
     };
-    Journal::open(dir, options, &|_| None).unwrap()
+    Journal::open(dir, options, &|_| Charge::default()).unwrap()
 }
 
 fn folder() -> TempDir {

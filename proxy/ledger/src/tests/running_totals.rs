@@ -5,7 +5,7 @@ use super::*;
 /// Requests that are reserved and then settled once, in some order.
 fn settled_requests() -> impl Strategy<Value = Vec<Entry>> {
     let amount = || proptest::option::of((0..1_000_000i64, 0..9u32)).prop_map(decimal);
-    vec((any::<Index>(), 0..4u8, amount()), 1..40).prop_map(|steps| {
+    vec((any::<Index>(), 0..5u8, amount()), 1..40).prop_map(|steps| {
         let (mut entries, mut open) = (Vec::new(), Vec::new());
         for (number, (at, kind, amount)) in (0u128..).zip(steps) {
             if kind < 2 || open.is_empty() {
@@ -13,7 +13,11 @@ fn settled_requests() -> impl Strategy<Value = Vec<Entry>> {
                 entries.push(Entry::Reserve(Box::new(reserve(number, None))));
             } else {
                 let settled = open.remove(at.index(open.len()));
-                entries.push(if kind == 2 { post(settled, amount) } else { void(settled) });
+                entries.push(match kind {
+                    2 => post(settled, amount),
+                    3 => post_in_part(settled, amount),
+                    _ => void(settled),
+                });
             }
         }
         entries
@@ -122,6 +126,41 @@ fn a_correction_takes_the_place_of_a_cost() {
         assert_eq!((checkpoint.costs["USD"], checkpoint.unknown_cost), (Decimal::from(sum), 0));
         assert_eq!(checkpoint.corrections, seq - 2);
     }
+}
+
+#[test]
+fn the_known_part_of_a_cost_is_in_the_sums_until_a_correction_makes_it_whole() {
+    let part = Some(Decimal::from(2));
+    let mut tally = RunningTotals::default();
+    let mut replay = Replay::default();
+    let entries = [
+        Entry::Reserve(Box::new(reserve(1, None))),
+        post_in_part(1, part),
+        correct(RecordCost { at_least: true, ..cost(Decimal::TWO) }, cost(Decimal::from(5))),
+    ];
+    for (seq, (entry, owed)) in (1..).zip(entries.into_iter().zip([(0, 0), (2, 1), (5, 0)])) {
+        tally.add(seq, &Change::of(&entry));
+        replay.apply(seq, entry).unwrap();
+        let checkpoint = tally.checkpoint(at(0));
+        let sum = checkpoint.costs.get("USD").copied().unwrap_or_default();
+        assert_eq!((sum, checkpoint.unknown_cost), (Decimal::from(owed.0), owed.1));
+        assert_eq!(self::owed(&replay), (sum, checkpoint.unknown_cost));
+    }
+}
+
+fn correct(before: RecordCost, after: RecordCost) -> Entry {
+    Entry::Correction(Box::new(Correction {
+        id: id(9),
+        corrects: id(1),
+        started_at: at(0),
+        tenant: reserve(1, None).tenant,
+        made_at: at(1),
+        reason: "another price".to_owned(),
+        before: Some(before),
+        after: Some(after),
+        completed: None,
+        completion: None,
+    }))
 }
 
 #[test]

@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan as _};
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_gateway::journey::identify::new_id;
 use taximeter_journal::{Journal, Options};
-use taximeter_ledger::{Completed, Correction, Entry, Record, RecordCost, RequestId};
+use taximeter_ledger::{Charge, Completed, Correction, Entry, Record, RecordCost, RequestId};
 use taximeter_system::clock;
 use tokio::runtime::Runtime;
 
@@ -53,7 +53,7 @@ impl<'a> Corrections<'a> {
             tell: Box::new(|_| {}),
         };
         // This journal has no reservations, so none can be open.
-        let (journal, _) = Journal::open(dir, options, &|_| None)?;
+        let (journal, _) = Journal::open(dir, options, &|_| Charge::default())?;
         let runtime = runtime.context("cannot wait for the ledger")?;
         Ok(Self { journal, runtime, reason, made_at: now, written: 0 })
     }

@@ -70,7 +70,7 @@ impl Account {
             Entry::Post(record) => {
                 if self.replay.settlement(record.id).is_none() {
                     let tally = self.tallies.entry(record.gateway.clone()).or_default();
-                    tally.add(weight, record.cost.as_ref());
+                    tally.add(weight, record.owed());
                 }
                 "posts"
             }

@@ -134,7 +134,7 @@ impl Selection<'_> {
             && !(self.is_shared && self.replay.settlement(post.id).is_none())
         {
             let tally = page.tallies.entry(post.gateway.clone().into_owned()).or_default();
-            tally.add(scale.weigh(post.seq, post.record.as_bytes()), post.cost.as_ref());
+            tally.add(scale.weigh(post.seq, post.record.as_bytes()), post.owed());
         } else if let Err(fault) = post.whole() {
             // A record that equals the journal was checked there.
             page.wrong.push(format!("the store's request {} cannot be read: {fault}", post.id));

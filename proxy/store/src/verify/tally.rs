@@ -30,7 +30,7 @@ pub(super) struct Tally {
     pub(super) records: u64,
     /// Records of unknown cost.
     pub(super) unknown_cost: u64,
-    /// Cost by currency, before corrections.
+    /// Cost by currency, or what is known of it, before corrections.
     pub(super) costs: BTreeMap<String, Decimal>,
     /// Sum of the hashes of all records as they are written. It is equal only if each record is.
     weight: u64,
@@ -42,9 +42,9 @@ impl Tally {
     /// Adds a record with this hash.
     pub(super) fn add(&mut self, weight: u64, cost: Option<&RecordCost>) {
         self.records += 1;
-        match cost {
-            None => self.unknown_cost += 1,
-            Some(cost) => self.owe(&cost.currency, cost.amount),
+        self.unknown_cost += u64::from(RecordCost::is_unknown(cost));
+        if let Some(cost) = cost {
+            self.owe(&cost.currency, cost.amount);
         }
         self.weight = self.weight.wrapping_add(weight);
     }
@@ -87,7 +87,7 @@ mod tests {
 
     fn add(tally: &mut Tally, scale: &Scale, seq: u64, record: &Record) {
         let weight = scale.weigh(seq, &serde_json::to_vec(record).unwrap());
-        tally.add(weight, record.cost.as_ref());
+        tally.add(weight, record.owed());
     }
 
     fn tally(scale: &Scale, numbers: &[u32]) -> Tally {

@@ -69,14 +69,14 @@ fn settled(record: &Record, fields: &mut Vec<Field>) {
     let Record { usage, timing, .. } = record;
     fields.extend(given("response_model", record.response_model.as_deref()));
     fields.push(("stream", record.stream.into()));
-    used(usage, record.cost.as_ref(), fields);
+    used(usage, record.owed(), fields);
     fields.push(("duration_seconds", timing.duration.into()));
     fields.push(("gateway_seconds", timing.gateway.into()));
     fields.extend(given("time_to_first_chunk_seconds", timing.time_to_first_chunk));
     fields.extend(given("time_to_first_token_seconds", timing.time_to_first_token));
 }
 
-/// What a request has used, and its cost.
+/// What a request has used, and its cost or the known part of it.
 pub(super) fn used(usage: &RecordUsage, cost: Option<&RecordCost>, fields: &mut Vec<Field>) {
     for (name, tokens) in [
         ("input_tokens", usage.input_tokens),
@@ -93,7 +93,8 @@ pub(super) fn used(usage: &RecordUsage, cost: Option<&RecordCost>, fields: &mut 
     }
     if let Some(cost) = cost {
         // A decimal number is exact as text, and as nothing else.
-        fields.push(("cost", cost.amount.normalize().to_string().into()));
+        let name = if cost.at_least { "cost_known" } else { "cost" };
+        fields.push((name, cost.amount.normalize().to_string().into()));
         fields.push(("currency", cost.currency.as_str().into()));
     }
 }

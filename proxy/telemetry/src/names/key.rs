@@ -153,6 +153,7 @@ keys! {
         "Seconds. Only for streams.";
     FLAGS: "taximeter.usage.flags", Text, "The flags of the usage, as on the record.";
     COST_AMOUNT: "taximeter.cost.amount", Text, "An exact decimal number.";
+    COST_KNOWN: "taximeter.cost.known", Text, "The known part of an unknown cost.";
     END: "taximeter.end", Text, "The end of the request, as on the record.";
     SOURCE: "taximeter.usage.source", Text,
         "The source of the number: `reported`, `counted` or `unknown`. On a span: the weaker source \

@@ -85,6 +85,7 @@ fn meter(data: &OverviewData<'_>) -> Markup {
                 p.digits {
                     @match total.cost {
                         Some(cost) => {
+                            @if total.unknown_costs() > 0 { "≥ " }
                             span data-total="billed" { (money(cost, places(cost))) }
                             " " span.currency { (currency) }
                         }
@@ -316,7 +317,10 @@ fn lines(
                                     key => (name_or_none(key)),
                                 }
                             }
-                            td.number { (money_or_unknown(line.sums.cost, places)) }
+                            td.number {
+                                @if line.sums.is_at_least() { "≥ " }
+                                (money_or_unknown(line.sums.cost, places))
+                            }
                             td.share { (share_of(line.sums.cost, whole)) }
                             td.number { (count(line.sums.requests)) }
                             td.number { (count_or_unknown(line.sums.input_tokens)) }

@@ -1,7 +1,9 @@
 //! The parts of the page of one request.
 
 use maud::{Markup, html};
-use taximeter_ledger::{Correction, Record, RecordCost, RecordLine, RecordUsage};
+use taximeter_ledger::{
+    Correction, Record, RecordCost, RecordLine, RecordUsage, UnknownCost, UnknownCostReason,
+};
 use taximeter_pricing::{Flag, Member, Source};
 
 use crate::console::page::REQUESTS;
@@ -25,7 +27,7 @@ pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
         (timeline(record, view))
         div.pair {
             (usage(&found.usage))
-            (lines(found.cost.as_ref()))
+            (lines(found))
         }
         (corrections(&found.corrections, view))
         (identity(record))
@@ -46,6 +48,7 @@ fn meter(found: &RecordAnswer, view: &View) -> Markup {
                 p.digits {
                     @match &found.cost {
                         Some(cost) => {
+                            @if cost.at_least { "≥ " }
                             span data-total="cost" { (money(cost.amount, PLACES)) }
                             " " span.currency { (name(&cost.currency)) }
                         }
@@ -164,20 +167,47 @@ const fn meaning(flag: Flag) -> &'static str {
     }
 }
 
-fn lines(cost: Option<&RecordCost>) -> Markup {
+fn lines(found: &RecordAnswer) -> Markup {
+    let cost = found.cost.as_ref();
     html! {
         section aria-labelledby="price" {
             h2 #price { "Price" }
-            @match cost {
-                None => {
-                    p {
-                        "The cost is " (unknown()) ". The price book has no price for it, or the \
-                        usage is unknown."
-                    }
-                }
-                Some(cost) => (cost_table(cost)),
+            @if RecordCost::is_unknown(cost) { (why_unknown(&found.record, cost.is_some())) }
+            @if let Some(cost) = cost { (cost_table(cost)) }
+        }
+    }
+}
+
+/// Why the cost is unknown, and whether a part of it is known.
+fn why_unknown(record: &Record, is_known_in_part: bool) -> Markup {
+    html! {
+        p {
+            "The cost is " (unknown()) "."
+            @if is_known_in_part { " It is at least the sum of these lines." }
+            @if record.cost_unknown.is_empty() {
+                " The price book has no price for it, or the usage is unknown."
             }
         }
+        @if !record.cost_unknown.is_empty() {
+            ul { @for reason in &record.cost_unknown { li { (why(reason)) } } }
+        }
+    }
+}
+
+fn why(reason: &UnknownCost) -> Markup {
+    let words = match reason.reason {
+        UnknownCostReason::NoPrice => "No price for the model",
+        UnknownCostReason::NoRate => "No rate for",
+        UnknownCostReason::NoTier => "No prices for the service tier",
+        UnknownCostReason::NoCondition => "No prices for",
+        UnknownCostReason::NoQuantity => "Unknown quantity of",
+        UnknownCostReason::TooLarge => "The cost is too large to be exact",
+    };
+    html! {
+        (words)
+        @if let Some(of) = &reason.of { " " (name(of)) }
+        @if let Some(combination) = &reason.combination { " " (name(combination)) }
+        @if let Some(row) = &reason.price_id { " in " (name(row)) }
     }
 }
 
@@ -197,7 +227,9 @@ fn cost_table(cost: &RecordCost) -> Markup {
             tbody { @for line in &cost.lines { (line_row(line)) } }
             tfoot {
                 tr {
-                    th scope="row" colspan="3" { "Total" }
+                    th scope="row" colspan="3" {
+                        @if cost.at_least { "At least" } @else { "Total" }
+                    }
                     td.number { (money(cost.amount, PLACES)) }
                 }
                 @if cost.list_amount != cost.amount {
@@ -227,10 +259,12 @@ fn line_row(line: &RecordLine) -> Markup {
 
 fn corrections(corrections: &[Correction], view: &View) -> Markup {
     let amount = |cost: Option<&RecordCost>| {
-        cost.map_or_else(
-            unknown,
-            |cost| html! { (money(cost.amount, PLACES)) " " (name(&cost.currency)) },
-        )
+        cost.map_or_else(unknown, |cost| {
+            html! {
+                @if cost.at_least { "≥ " }
+                (money(cost.amount, PLACES)) " " (name(&cost.currency))
+            }
+        })
     };
     html! {
         @if !corrections.is_empty() {

@@ -149,7 +149,10 @@ fn table(data: &UsageData<'_>) -> Markup {
                 @for line in &lines {
                     tr {
                         (names(data, line))
-                        td.number { (money_or_unknown(line.sums.cost, places)) }
+                        td.number {
+                            @if line.sums.is_at_least() { "≥ " }
+                            (money_or_unknown(line.sums.cost, places))
+                        }
                         td.share { (share_of(line.sums.cost, whole)) }
                         (counts(&line.sums))
                     }

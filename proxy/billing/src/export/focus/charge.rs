@@ -68,7 +68,7 @@ pub(super) struct UsageCharge<'a> {
 
 /// The charges of one hour, in the order of its lines.
 ///
-/// There are none if the cost is unknown, or if corrections take back and charge the same quantity.
+/// There are none if nothing of the cost is known, or if corrections take back and charge the same quantity.
 ///
 /// # Errors
 /// [`ExportError::TooLarge`] for an amount with more digits than a decimal holds.

@@ -22,6 +22,7 @@ pub(super) enum ParentObject {
     Counted,
     Timing,
     Cost,
+    CostKnown,
 }
 
 /// Where the value of a column comes from.
@@ -73,9 +74,13 @@ const fn cost(field: Field) -> Member {
     Member { parent: ParentObject::Cost, ..record(field) }
 }
 
+const fn known(field: Field) -> Member {
+    Member { parent: ParentObject::CostKnown, ..record(field) }
+}
+
 /// The columns have the names of the members. If a name alone is not clear, it has the name of the
 /// outer object and `_` before it. The columns of one member are next to each other.
-pub(super) const MEMBERS: [Member; 64] = [
+pub(super) const MEMBERS: [Member; 69] = [
     record(distinct(field("id", FieldKind::Text))),
     record(distinct(field("request_id", FieldKind::Text))),
     record(field("attempt", FieldKind::Int32)),
@@ -144,6 +149,11 @@ pub(super) const MEMBERS: [Member; 64] = [
     cost(maybe("price_id", FieldKind::Text)),
     cost(maybe("price_match", FieldKind::Text)),
     Member { name: "lines", ..cost(distinct(maybe("cost_lines", FieldKind::Json))) },
+    Member { name: "currency", ..known(maybe("cost_known_currency", FieldKind::Text)) },
+    Member { name: "amount", ..known(maybe("cost_known", COST)) },
+    Member { name: "list_amount", ..known(maybe("list_cost_known", COST)) },
+    Member { name: "lines", ..known(maybe("cost_known_lines", FieldKind::Json)) },
+    record(maybe("cost_unknown", FieldKind::Json)),
     record(maybe("reported_cost", FieldKind::Text)),
     record(maybe("resource", FieldKind::Json)),
 ];
@@ -155,6 +165,7 @@ impl ParentObject {
             (Self::Record, b"usage") => Some(Self::Usage),
             (Self::Record, b"timing") => Some(Self::Timing),
             (Self::Record, b"cost") => Some(Self::Cost),
+            (Self::Record, b"cost_known") => Some(Self::CostKnown),
             (Self::Usage, b"counted") => Some(Self::Counted),
             _ => None,
         }

@@ -19,6 +19,9 @@ const TENANT: usize = column(&MEMBERS, b"tenant");
 const CURRENCY: usize = column(&MEMBERS, b"currency");
 const AMOUNT: usize = column(&MEMBERS, b"cost");
 const LIST_AMOUNT: usize = column(&MEMBERS, b"list_cost");
+const CURRENCY_KNOWN: usize = column(&MEMBERS, b"cost_known_currency");
+const AMOUNT_KNOWN: usize = column(&MEMBERS, b"cost_known");
+const LIST_AMOUNT_KNOWN: usize = column(&MEMBERS, b"list_cost_known");
 
 /// One request: the values of its columns, borrowed from its entry.
 pub struct RecordRow<'a> {
@@ -26,10 +29,11 @@ pub struct RecordRow<'a> {
     values: EntryValues<'a>,
 }
 
-/// The cost of the request, parsed once.
+/// The cost of the request, or its known part, parsed once.
 struct Amounts {
     billed: Option<Decimal>,
     list: Option<Decimal>,
+    is_whole: bool,
 }
 
 impl<'a> RecordRow<'a> {
@@ -110,16 +114,18 @@ impl<'a> RecordRow<'a> {
     ) -> Result<(), ExportError> {
         let amounts = self.amounts()?;
         let gateway = self.required(GATEWAY, |value| self.text(value))?;
-        let cost = match self.value(CURRENCY) {
+        let currency = if amounts.is_whole { CURRENCY } else { CURRENCY_KNOWN };
+        let owed = match self.value(currency) {
             Some(_) => Some((
-                self.required(CURRENCY, |value| self.text(value))?,
+                self.required(currency, |value| self.text(value))?,
                 amounts.billed.ok_or_else(|| self.unreadable(AMOUNT))?,
                 amounts.list.ok_or_else(|| self.unreadable(LIST_AMOUNT))?,
             )),
             None => None,
         };
-        let cost = cost.as_ref().map(|(currency, billed, list)| (&**currency, *billed, *list));
-        totals.add_entry(&gateway, self.seq, cost, 1)?;
+        let owed = owed.as_ref().map(|(currency, billed, list)| (&**currency, *billed, *list));
+        totals.unknown_cost_requests += i64::from(!amounts.is_whole);
+        totals.add_entry(&gateway, self.seq, owed, 1)?;
         let mut row = rows.row();
         for (column, member) in MEMBERS.iter().enumerate() {
             self.fill(&mut row, column, member, self.value(column), &amounts)?;
@@ -132,10 +138,13 @@ impl<'a> RecordRow<'a> {
             let value: Option<&[u8]> = self.value(column);
             value.map(|value| parsed(value).ok_or_else(|| self.unreadable(column))).transpose()
         };
-        let billed = read(AMOUNT)?;
+        let is_whole = self.value(CURRENCY).is_some();
+        let (amount, list_amount) =
+            if is_whole { (AMOUNT, LIST_AMOUNT) } else { (AMOUNT_KNOWN, LIST_AMOUNT_KNOWN) };
+        let billed = read(amount)?;
         // Most tenants pay list prices.
-        let is_list = self.value(AMOUNT) == self.value(LIST_AMOUNT);
-        Ok(Amounts { billed, list: if is_list { billed } else { read(LIST_AMOUNT)? } })
+        let is_list = self.value(amount) == self.value(list_amount);
+        Ok(Amounts { billed, list: if is_list { billed } else { read(list_amount)? }, is_whole })
     }
 
     fn value(&self, column: usize) -> Option<&'a [u8]> {
@@ -186,7 +195,8 @@ impl<'a> RecordRow<'a> {
             }),
             FieldKind::Double => row.double(number(value).ok_or_else(unreadable)?),
             FieldKind::Decimal { .. } => {
-                let amount = if column == AMOUNT { amounts.billed } else { amounts.list };
+                let is_billed = column == AMOUNT || column == AMOUNT_KNOWN;
+                let amount = if is_billed { amounts.billed } else { amounts.list };
                 row.decimal(amount.ok_or_else(unreadable)?)?;
             }
         }

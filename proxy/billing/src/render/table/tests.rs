@@ -64,7 +64,7 @@ total               1,327  ≥1,236,715  ≥618,357  ≥123,671  ≥12.345747
 
 Tokens: 1,307 requests reported by the engine, 16 requests counted by Taximeter, 4 requests unknown.
 The cost of 23 requests is unknown: no price, or no usage.
-≥ marks a sum that lacks what is unknown.
+≥ means at least: the sum lacks what is unknown.
 Each amount is rounded to 6 places; csv and json are exact.
 ";
     assert_eq!(table(&bill(rows, total), 100, ""), expected);

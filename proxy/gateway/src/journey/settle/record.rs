@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use taximeter_ledger::{
-    End, Gaps, Record, RecordCost, RecordError, RecordTiming, RecordUsage, Stages,
+    Charge, End, Gaps, Record, RecordCost, RecordError, RecordTiming, RecordUsage, Stages,
 };
 use taximeter_meter::{Ending, Measurement, ProviderError, StreamEnd, Timing};
 use taximeter_pricing::{Condition, Flag, Query, Source, Usage};
@@ -44,17 +44,20 @@ impl Receipt {
                 usage.cache_read_input_tokens.unwrap_or(0)
             )),
         };
-        let cost = record
-            .cost
-            .as_ref()
-            .map(|cost| format!("{} {}", cost.amount.normalize(), cost.currency));
+        let amount = |cost: &RecordCost| format!("{} {}", cost.amount.normalize(), cost.currency);
+        let cost = record.cost.as_ref().map(amount);
+        let known = record.cost_known.as_ref().map(amount);
         let comment = comment.then(|| {
-            let summary = serde_json::json!({
+            let mut summary = serde_json::json!({
                 "id": record.id, "usage": usage, "cost": cost, "source": usage.source,
             });
+            if let (Some(known), Some(members)) = (&known, summary.as_object_mut()) {
+                members.insert("cost_known".to_owned(), known.as_str().into());
+            }
             Bytes::from(format!(": taximeter {summary}\n\n"))
         });
-        Self { tokens, cost, comment }
+        let at_least = || known.map(|known| format!("at least {known}"));
+        Self { tokens, cost: cost.or_else(at_least), comment }
     }
 }
 
@@ -88,8 +91,8 @@ pub(super) fn record(in_flight: &InFlight, measurement: &Measurement, count: &Co
     }
     let end = end(measurement.ending, in_flight.status());
     let provider = gateway.provider(in_flight.asked.upstream);
-    let cost = cost(in_flight, provider, measurement, &for_price);
-    Record {
+    let charge = charge(in_flight, provider, measurement, &for_price);
+    let mut record = Record {
         id: call.id,
         request_id: call.request_id.to_string(),
         attempt: in_flight.attempt(),
@@ -117,10 +120,14 @@ pub(super) fn record(in_flight: &InFlight, measurement: &Measurement, count: &Co
         finish_reasons: measurement.finish_reasons.clone(),
         timing: timing(in_flight, measurement, usage.output_tokens),
         usage,
-        cost,
+        cost: None,
+        cost_known: None,
+        cost_unknown: Vec::new(),
         reported_cost: measurement.reported_cost.clone(),
         resource: gateway.config.resource.clone(),
-    }
+    };
+    record.charge(charge);
+    record
 }
 
 /// What it has used, for the record, and the same for the price.
@@ -265,15 +272,14 @@ pub(super) fn owes_nothing(measurement: &Measurement) -> bool {
         && counts.flatten().all(|tokens| tokens == 0)
 }
 
-/// The price by the answer's model, as the tenant pays it; `None` is unknown, or a share of GPUs
-/// that is found when a bill is made. Whatever prices it is on the record, so that it can be priced
-/// again.
-fn cost(
+/// The price by the answer's model, as the tenant pays it. Whatever prices it is on the record, so
+/// that it can be priced again.
+fn charge(
     in_flight: &InFlight,
     provider: &str,
     measurement: &Measurement,
     usage: &Usage,
-) -> Option<RecordCost> {
+) -> Charge {
     let query = Query {
         provider: Some(provider),
         response_model: measurement.response_model.as_deref(),
@@ -285,13 +291,11 @@ fn cost(
         &in_flight.call.caller.tenant.0,
         &in_flight.gateway.upstream(in_flight.asked.upstream).name,
     );
-    let scope = PriceScope { tenant, upstream };
-    let tariffs = &in_flight.gateway.tariffs;
     // The usage is the sum of what it will be.
-    if measurement.is_pending || tariffs.owes_gpu(scope, &query) {
-        return None;
+    if measurement.is_pending {
+        return Charge::default();
     }
-    tariffs.cost(scope, &query, usage).ok()
+    in_flight.gateway.tariffs.charge(PriceScope { tenant, upstream }, &query, usage)
 }
 
 /// The tier that the answer says, or else the one that was asked for.

@@ -183,8 +183,5 @@ fn cost(
         at: pending.started_at,
     };
     let scope = PriceScope { tenant: &pending.tenant.0, upstream: &pending.upstream };
-    if gateway.tariffs.owes_gpu(scope, &query) {
-        return None;
-    }
-    gateway.tariffs.cost(scope, &query, &Usage::from(&completion.usage)).ok()
+    gateway.tariffs.charge(scope, &query, &Usage::from(&completion.usage)).cost
 }

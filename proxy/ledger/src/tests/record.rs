@@ -1,0 +1,107 @@
+//! A record is read back as it was, whatever it holds.
+
+use super::*;
+
+/// A record with all that one may hold.
+fn whole_record() -> Record {
+    let nasty = "a\"b\\c\nd\u{1}é😀".to_owned();
+    let mut record = gateway_died_record(&reserve(1, None), None, at(5), "g");
+    record.request_model = Some(nasty.clone());
+    record.status = Some(200);
+    record.end = End::Complete;
+    record.error_type = None;
+    record.finish_reasons = vec!["stop".to_owned(), nasty.clone()];
+    record.resource = BTreeMap::from([("k8s.pod.name".to_owned(), nasty)]);
+    let pass = Pass { model: Some("m".to_owned()), usage: Usage::default() };
+    record.usage = RecordUsage {
+        source: Source::Counted,
+        sources: BTreeMap::from([
+            (Member::InputTokens, Source::Reported),
+            (Member::OutputTokens, Source::Counted),
+        ]),
+        input_tokens: Some(1),
+        cache_read_input_tokens: Some(2),
+        cache_write_input_tokens: Some(3),
+        cache_write_long_input_tokens: Some(4),
+        output_tokens: Some(u64::MAX),
+        reasoning_output_tokens: Some(6),
+        modalities: Some(BTreeMap::from([("audio_input_tokens".to_owned(), 7)])),
+        passes: Some(vec![pass]),
+        units: BTreeMap::from([("audio_seconds".to_owned(), "3.130".parse().unwrap())]),
+        conditions: BTreeMap::from([(Condition::Speed, "fast".to_owned())]),
+        counted: Some(Counted { input_tokens: Some(8), output_tokens: None }),
+        flagged: BTreeMap::from([(Member::OutputTokens, vec![Flag::Estimated, Flag::Missing])]),
+        flags: vec![Flag::Estimated, Flag::Missing],
+    };
+    record.timing = RecordTiming {
+        time_to_first_chunk: Some(0.041),
+        time_to_first_token: Some(0.1 + 0.2),
+        time_per_output_token: Some(1e-9),
+        output_chunks: 9,
+        longest_stall: Some(12345.678),
+        gaps: Some(Gaps::from(vec![3, 0, u32::MAX])),
+        duration: 1e21,
+        gateway: 0.0,
+        stages: Some(Stages::ending(
+            [7, 8, 9, 10, 11, 12, 13, 14, 15]
+                .map(|at| Some(Duration::from_micros(at)).filter(|at| at.as_micros() != 14)),
+        )),
+    };
+    let line = |model: Option<String>| RecordLine {
+        meter: "input".to_owned(),
+        price_match: model.is_some().then(|| "region+date".into()),
+        model,
+        tokens: Some(44),
+        quantity: None,
+        unit: None,
+        unit_price: Decimal::new(5, 10),
+        list_unit_price: Some(Decimal::new(6, 10)),
+        amount: Decimal::new(220, 10),
+    };
+    let seconds = RecordLine {
+        tokens: None,
+        quantity: Some(Decimal::new(3130, 3)),
+        unit: Some("seconds".to_owned()),
+        list_unit_price: None,
+        ..line(None)
+    };
+    let lines = vec![line(None), line(Some("m".to_owned())), seconds];
+    record.cost = Some(RecordCost { lines, ..cost(Decimal::MAX) });
+    record.reported_cost = Some("0.000850".to_owned());
+    record
+}
+
+#[test]
+fn whatever_a_record_holds_is_read_back() {
+    let record = whole_record();
+    let mut in_part = record.clone();
+    let reason = UnknownCost {
+        price_id: Some("b@1#m".to_owned()),
+        combination: Some("in tier priority".to_owned()),
+        ..UnknownCost::new(UnknownCostReason::NoRate, Some("input"))
+    };
+    let reasons = [reason, UnknownCost::new(UnknownCostReason::TooLarge, None)];
+    in_part.charge(Charge::unknown(record.cost.clone(), reasons));
+    assert_eq!((in_part.cost.is_none(), in_part.owed().unwrap().at_least), (true, true));
+    for record in [record, in_part] {
+        let entry = Entry::Post(Box::new(record));
+        let mut payload = Vec::new();
+        EncodedEntry::new(&entry, &mut payload).unwrap();
+        let read: Record = serde_json::from_slice(&payload).unwrap();
+        assert_eq!(Entry::Post(Box::new(read)), entry);
+    }
+}
+
+#[test]
+fn the_reasons_of_an_unknown_cost_are_few_and_short() {
+    let long = "é".repeat(1 << 16);
+    let reason = |number: usize| {
+        UnknownCost::new(UnknownCostReason::NoRate, Some(&format!("{number}{long}")))
+    };
+    let charge = Charge::unknown(None, (0..1000).map(reason));
+    assert_eq!((charge.cost, charge.unknown.len()), (None, 16));
+    let json = serde_json::to_vec(&charge.unknown).unwrap();
+    assert!(json.len() < 16 * 200, "{}", json.len());
+    let same = Charge::unknown(None, (0..9).map(|_| reason(1)));
+    assert_eq!(same.unknown.len(), 1);
+}
