@@ -78,5 +78,7 @@ pub use meter::{Framing, Meter};
 pub use prompt::{Prompt, prompt_chats, prompt_text, spoken_characters};
 pub use provider_error::ProviderError;
 pub use reader::RequestReader;
-pub use request::{BodyEdits, Parameter, RequestFacts, RequestFault, Splice};
+pub use request::{
+    BodyEdits, Context, Parameter, RequestFacts, RequestFault, Splice, names_context,
+};
 pub use wire::{Output, Wire};

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use taximeter_ledger::{Progress, TenantId};
 use taximeter_meter::{
-    Ending, Measurement, Meter, Parameter, Setup, StreamEnd, Wire, spoken_characters,
+    Context, Ending, Measurement, Meter, Parameter, Setup, StreamEnd, Wire, spoken_characters,
 };
 use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
@@ -14,6 +14,7 @@ use taximeter_telemetry::ended::Try;
 
 use super::count::Input;
 use super::passing::Passing;
+use crate::contexts::PromptContext;
 use crate::gateway::{Gateway, HeldBytes};
 use crate::journey::identify::Call;
 use crate::listen::Peer;
@@ -57,6 +58,10 @@ pub(crate) struct Asked {
     pub(super) stream: bool,
     /// It asks for an answer that is generated after it.
     pub(super) background: bool,
+    /// What its prompt has beside what it says.
+    pub(super) context: PromptContext,
+    /// The conversation that it is part of.
+    pub(super) conversation: Option<Context>,
     /// How many answers it asked for at once.
     pub(crate) choices: u64,
     /// The most tokens that each of them may have.
