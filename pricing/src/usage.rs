@@ -286,6 +286,9 @@ pub enum Flag {
     Zero,
     /// The engine did not report the number.
     Missing,
+    /// A part of the prompt is not in the request: an earlier response, a stored prompt, a file. The
+    /// number is unknown, or estimated from what was said before.
+    Context,
     /// The engine reported no usage object but the ids of all tokens, and these were counted.
     TokenIds,
     /// Taximeter's exact count differs by more than a tenth. The reported number is billed.

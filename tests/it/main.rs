@@ -28,6 +28,7 @@ mod api;
 mod background;
 mod bytes_pass;
 mod captured;
+mod contexts;
 mod counting;
 mod crowds;
 mod cuts;

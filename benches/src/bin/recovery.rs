@@ -203,6 +203,7 @@ impl Journal {
             amount: None,
             input_tokens: Some(845),
             output_tokens: Some(0),
+            context: false,
             background: false,
         })
     }

@@ -24,10 +24,11 @@ use taximeter_telemetry::{Telemetry, Vitals};
 use taximeter_tokenizer::Tokenizer;
 use tokio::sync::{Semaphore, watch};
 
+use crate::contexts::Contexts;
 use crate::health::Health;
 use crate::heartbeat::WorkerHeartbeat;
+pub use crate::held_bytes::HeldBytes;
 use crate::journey::identify::tenant::Directory;
-use crate::journey::refuse::Refusal;
 use crate::known_dialect::KnownDialect;
 use crate::live::Live;
 use crate::permits::AdminPermits;
@@ -73,6 +74,8 @@ pub struct ProcessState {
     pub feeding: Arc<Feeding>,
     /// Requests that are running.
     pub live: Live,
+    /// How large the contexts are that providers keep.
+    pub contexts: Contexts,
     /// How many each tenant has, of those who may not have as many as they like.
     pub tenants: Arc<ConcurrencyLimit<TenantId>>,
     /// How much of it we may take, and whether there is little left.
@@ -149,6 +152,7 @@ impl Gateway {
             journal,
             feeding: Arc::default(),
             live: Live::default(),
+            contexts: Contexts::default(),
             tenants: Arc::default(),
             memory: Arc::new(Memory::of_container()),
             disk_budget: Arc::default(),
@@ -311,7 +315,7 @@ impl Gateway {
 
     /// Counts a body against `bodies_total_bytes_max` while it is held.
     pub(crate) fn hold(&self) -> HeldBytes {
-        HeldBytes { total: self.bodies_bytes.clone(), bytes_max: self.bodies_bytes_max(), bytes: 0 }
+        HeldBytes::of(self.bodies_bytes.clone(), self.bodies_bytes_max())
     }
 }
 
@@ -431,33 +435,6 @@ impl Current {
     /// The one that is in force now.
     pub fn newest(&mut self) -> Arc<Gateway> {
         self.0.borrow_and_update().clone()
-    }
-}
-
-/// Bytes of one body, counted while this lives.
-#[derive(Debug, Default)]
-pub struct HeldBytes {
-    total: Arc<AtomicUsize>,
-    bytes_max: usize,
-    bytes: usize,
-}
-
-impl HeldBytes {
-    /// More of the body has come.
-    ///
-    /// Errors: `Overloaded` when all bodies together are too large.
-    pub fn add(&mut self, bytes: usize) -> Result<(), Refusal> {
-        self.bytes += bytes;
-        if self.total.fetch_add(bytes, Relaxed) + bytes > self.bytes_max {
-            return Err(Refusal::Overloaded);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for HeldBytes {
-    fn drop(&mut self) {
-        self.total.fetch_sub(self.bytes, Relaxed);
     }
 }
 

@@ -131,10 +131,12 @@
 //! `/healthz` also depends on the workers: each worker reports every second. A worker that is
 //! silent for 10 s makes `/healthz` answer 503, so that a liveness probe notices it.
 
+pub mod contexts;
 pub mod counting;
 pub mod gateway;
 pub mod health;
 pub mod heartbeat;
+mod held_bytes;
 pub mod journey;
 pub mod known_dialect;
 pub mod listen;
@@ -145,3 +147,4 @@ pub mod refused_questions;
 pub mod reload;
 pub mod tariffs;
 pub mod tokenizers;
+mod unseen;

@@ -152,6 +152,9 @@ pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> JsonResult {
         }
         object.number("input_tokens", reserve.input_tokens)?;
         object.number("output_tokens", reserve.output_tokens)?;
+        if reserve.context {
+            object.value("context", &true)?;
+        }
         if reserve.background { object.value("background", &true) } else { Ok(()) }
     })
 }

@@ -77,6 +77,9 @@ pub struct Reserve {
     /// All output so far, which is 0. `None` if the operation has no output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
+    /// Whether the prompt has more than the request, of unknown size.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub context: bool,
     /// Whether the client asks for an answer that goes on after the request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
@@ -111,6 +114,9 @@ impl Reserve {
     pub fn admitted(&self) -> Progress {
         let flags = [Flag::Estimated, Flag::Missing];
         let mut usage = RecordUsage::counted(self.input_tokens, self.output_tokens, &flags);
+        if self.context {
+            usage.lack_input();
+        }
         if self.background {
             usage.go_on();
         }

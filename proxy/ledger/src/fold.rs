@@ -344,6 +344,7 @@ pub fn gateway_died_record(
         amount: _,
         input_tokens: _,
         output_tokens: _,
+        context: _,
         background: _,
     } = reserve.clone();
     let progress = progress.cloned();

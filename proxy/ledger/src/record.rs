@@ -277,6 +277,16 @@ impl RecordUsage {
 }
 
 impl RecordUsage {
+    /// Notes that the input is not known, because a part of the prompt is not in the request.
+    pub(crate) fn lack_input(&mut self) {
+        self.source = Source::Unknown;
+        self.input_tokens = None;
+        self.sources.insert(Member::InputTokens, Source::Unknown);
+        self.flagged.insert(Member::InputTokens, vec![Flag::Missing, Flag::Context]);
+        self.flags.retain(|flag| *flag != Flag::Estimated);
+        self.flags.push(Flag::Context);
+    }
+
     /// Notes that the output is not known, because the answer goes on after the request.
     pub fn go_on(&mut self) {
         self.source = Source::Unknown;

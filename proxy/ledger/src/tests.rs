@@ -54,6 +54,7 @@ fn reserve(number: u128, amount: Option<Decimal>) -> Reserve {
         amount,
         input_tokens: None,
         output_tokens: None,
+        context: false,
         background: false,
     }
 }

@@ -3,6 +3,7 @@
 //! The reader refuses what two readers could read differently: other encodings, keys given twice,
 //! bytes behind the end. It keeps the few values that the gateway acts on, and ignores the rest.
 
+mod context;
 mod fault;
 mod limit;
 mod parameter;
@@ -11,6 +12,8 @@ mod splice;
 #[cfg(test)]
 mod tests;
 
+pub use context::{Context, names_context};
+use context::{ContextMember, Contexts};
 pub use fault::RequestFault;
 pub use parameter::Parameter;
 pub use splice::{BodyEdits, Splice};
@@ -29,8 +32,12 @@ pub(crate) struct JsonReader {
     offset: u64,
     /// The member whose value comes next.
     member: Option<BodyMember>,
+    /// The member whose value comes next, if it names a context.
+    context: Option<ContextMember>,
     /// The parameter whose value comes next; of a list of them, until its end.
     parameter: Option<Parameter>,
+    /// The member whose container is open, if it names a context, and its level.
+    contains: Option<(ContextMember, usize)>,
     /// What the container is that comes next, if one does.
     opens: Option<Parent>,
     /// What stands around it, where its members are read.
@@ -71,6 +78,7 @@ pub struct RequestFacts {
     /// The most answers that the engine generates, by `n` and `best_of`; `None` where either is
     /// below one.
     answers_max: Option<u64>,
+    contexts: Contexts,
     /// Whether a limit of the output is below one, which some engines take for no limit.
     is_unlimited: bool,
     wire: Wire,
@@ -106,7 +114,9 @@ impl JsonReader {
             json: StreamReader::new(),
             offset: 0,
             member: None,
+            context: None,
             parameter: None,
+            contains: None,
             opens: None,
             parent: None,
             states: false,
@@ -151,9 +161,17 @@ impl JsonReader {
         let (key, depth, parent) = (self.json.text(), self.json.depth(), self.parent);
         let is_read = matches!(parent, None | Some(Parent::StreamOptions));
         self.member = key.filter(|_| is_read).and_then(|key| BodyMember::named(depth, key));
+        self.context = key.and_then(|key| match parent {
+            None => ContextMember::named(self.facts.wire, key),
+            Some(Parent::Conversation) if key == "id" => Some(ContextMember::Conversation),
+            Some(_) => None,
+        });
         let stated = key.filter(|_| self.states);
         self.parameter = stated.and_then(|key| Parameter::named(parent, key));
         self.opens = stated.and_then(|key| Parent::named(parent, key));
+        if parent.is_none() {
+            self.opens = self.opens.or(self.context.and_then(ContextMember::parent));
+        }
         // Engines judge by themselves what several prompts are.
         if let Some(member) = self.member.filter(|member| *member != BodyMember::Prompt) {
             let bit = 1 << member as u32;
@@ -168,6 +186,9 @@ impl JsonReader {
     fn on_scalar(&mut self, kind: Scalar, start: u64, end: u64) -> Result<(), RequestFault> {
         if let Some(parameter) = self.parameter {
             state(&mut self.facts.parameters, parameter, kind, self.json.text());
+        }
+        if let Some(context) = self.context.take() {
+            self.facts.contexts.add_scalar(context, kind, self.json.text());
         }
         let Some(member) = self.member else { return Ok(()) };
         let places = &mut self.facts.places;
@@ -235,7 +256,15 @@ impl JsonReader {
             self.facts.places.members = inside;
             return Ok(());
         }
+        if let Some(context) = self.context.take() {
+            self.contains = Some((context, self.json.depth()));
+        }
         let Some(member) = self.member.take() else {
+            if self.opens == Some(Parent::Conversation) {
+                // Its id is a member, and comes before its end.
+                self.contains = None;
+                self.facts.contexts.add_container(ContextMember::Conversation);
+            }
             self.follow(container);
             return Ok(());
         };
@@ -277,7 +306,7 @@ impl JsonReader {
         let of_list = self.parameter.filter(|it| it.is_listed() && is_list);
         let parent = match (of_list, self.parent) {
             (Some(_), None) => Some(Parent::List),
-            _ => self.opens.take().filter(|_| !is_list),
+            _ => self.opens.take().filter(|opens| !is_list || *opens == Parent::Kept),
         };
         self.parameter = of_list.filter(|_| parent.is_some());
         if parent.is_some() {
@@ -287,6 +316,12 @@ impl JsonReader {
     }
 
     fn on_close(&mut self, closed_empty: bool) {
+        let depth = self.json.depth() + 1;
+        if let Some((context, _)) = self.contains.take_if(|(_, opened)| *opened == depth)
+            && !closed_empty
+        {
+            self.facts.contexts.add_container(context);
+        }
         let closed = self.parent.take();
         self.parameter = None;
         if let Options::Object { empty, .. } = &mut self.facts.places.options
@@ -313,6 +348,7 @@ impl RequestFacts {
             service_tier: None,
             parameters: Vec::new(),
             answers_max: Some(1),
+            contexts: Contexts::default(),
             is_unlimited: false,
             wire,
             places: Places::default(),
@@ -348,6 +384,12 @@ impl RequestFacts {
     #[must_use]
     pub fn output_tokens_max(&self) -> Option<u64> {
         self.max_output_tokens?.checked_mul(self.answers_max?)
+    }
+
+    /// What the prompt has beside what the request contains, as far as its members say so.
+    #[must_use]
+    pub fn context(&self) -> Option<Context> {
+        self.contexts.context()
     }
 
     /// What to change in the body so that an engine of this dialect tells of usage, as far as it

@@ -18,6 +18,8 @@ mod json_reader;
 mod prompt;
 mod reader;
 
-pub use json_reader::{BodyEdits, Parameter, RequestFacts, RequestFault, Splice};
+pub use json_reader::{
+    BodyEdits, Context, Parameter, RequestFacts, RequestFault, Splice, names_context,
+};
 pub use prompt::{Prompt, prompt_chats, prompt_text, spoken_characters};
 pub use reader::RequestReader;

@@ -191,6 +191,10 @@ impl PromptReader {
             Wire::OllamaGenerate => {
                 self.read_beside(request, &["system", "prompt", "suffix"]);
                 self.read_json(request, &["format"]);
+                // What was said before, as token ids.
+                if let Some(Node::List(ids)) = request.get("context").copied().map(Node::of) {
+                    self.tokens += ids.len() as u64;
+                }
             }
             Wire::Speech => {
                 self.read_inputs(request.get("input"));
@@ -315,6 +319,7 @@ impl PromptReader {
         let kind = part.get("type").copied().map(Node::of);
         self.estimated |= !matches!(kind, Some(Node::Text(kind)) if kind == "text");
         self.read_image(part);
+        self.read_document(part);
         // Only members with text for the model: ids are not, and the data of images is not text.
         for key in PART_TEXTS {
             if let Some(&value) = part.get(key) {
@@ -344,6 +349,20 @@ impl PromptReader {
         } else {
             0
         };
+    }
+
+    /// A document of Anthropic's whose text stands in the request.
+    fn read_document(&mut self, part: &Members<'_>) {
+        let is_document = text_of(part, "type").is_some_and(|kind| kind == "document");
+        if let Some(Node::Object(source)) = part.get("source").copied().map(Node::of)
+            && is_document
+        {
+            match text_of(&source, "type").as_deref() {
+                Some("text") => self.read_beside(&source, &["data"]),
+                Some("content") => self.read_beside(&source, &["content"]),
+                _ => {}
+            }
+        }
     }
 
     fn add_text(&mut self, text: Cow<'_, str>) {

@@ -16,6 +16,7 @@ use super::identify::{Billing, Call};
 use super::refuse::Refusal;
 use super::route::Chosen;
 use super::settle::Settlement;
+use crate::contexts::PromptContext;
 use crate::gateway::Gateway;
 use crate::listen::Peer;
 
@@ -77,8 +78,15 @@ impl Admission {
             request_model: chosen.request_model.clone(),
             service_tier: chosen.service_tier.clone(),
             amount: chosen.amount_max,
-            input_tokens: wire.is_text().then(|| estimate(chosen.body_bytes)),
+            input_tokens: match chosen.context {
+                PromptContext::None => wire.is_text().then(|| estimate(chosen.body_bytes)),
+                PromptContext::Known(size) => {
+                    Some(estimate(chosen.body_bytes).saturating_add(size.likely))
+                }
+                PromptContext::Unknown => None,
+            },
             output_tokens: (wire.is_text() && wire.output() == Output::Text).then_some(0),
+            context: chosen.context == PromptContext::Unknown,
             background: chosen.background,
         }));
         let Ok(written) = gateway.journal.append(&entry) else {

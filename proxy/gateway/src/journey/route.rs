@@ -7,7 +7,7 @@ use taximeter_config::{UnknownPrice, Upstream};
 use taximeter_meter::{Dialect, Hidden, Output, Wire};
 use taximeter_net::upstream::RequestBody;
 use taximeter_pricing::Query;
-use taximeter_request::{BodyEdits, Parameter, RequestFacts};
+use taximeter_request::{BodyEdits, Context, Parameter, RequestFacts, names_context};
 use taximeter_system::clock;
 use taximeter_telemetry::content::{BODY_BYTES_MAX, Captured};
 use taximeter_telemetry::events::ContentLeftOut;
@@ -15,8 +15,10 @@ use taximeter_telemetry::events::ContentLeftOut;
 use super::body::Order;
 use super::identify::{Call, Route};
 use super::refuse::{Refusal, shown};
+use crate::contexts::PromptContext;
 use crate::gateway::{Gateway, HeldBytes};
 use crate::tariffs::PriceScope;
+use crate::unseen::unseen_parts;
 
 /// Where a request goes, and as what.
 pub struct Chosen {
@@ -44,6 +46,10 @@ pub struct Chosen {
     pub body: RequestBody,
     /// What of it only we have put in, where an engine could refuse that.
     pub(crate) question: Option<Box<Question>>,
+    /// What its prompt has beside what it says.
+    pub(crate) context: PromptContext,
+    /// The conversation that it is part of.
+    pub(crate) conversation: Option<Context>,
     /// What the client sent, decoded, if it is small enough to be counted.
     pub kept: Option<RequestBody>,
     /// What it says, where that is captured.
@@ -87,6 +93,8 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         body.spliced(splice.range.start, splice.range.end, &splice.text)
     });
     let captured = captured(gateway, call, said);
+    let named = facts.as_ref().and_then(RequestFacts::context);
+    let (context, images) = context(gateway, call, index, named.as_ref(), model.as_deref(), said);
     let count_bytes_max = gateway.config.limits.count_bytes_max;
     let mut chosen = Chosen {
         index,
@@ -104,6 +112,8 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         amount_max: None,
         body: sent,
         question,
+        context,
+        conversation: named.filter(|named| matches!(named, Context::Conversation(_))),
         kept: (call.wire().has_countable_input() && body_bytes <= count_bytes_max as u64)
             .then(|| plain.unwrap_or(body).compact()),
         captured,
@@ -111,7 +121,12 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         held: Some(held),
     };
     let output_tokens_max = facts.as_ref().and_then(RequestFacts::output_tokens_max);
-    chosen.amount_max = bound(gateway, call, &chosen, output_tokens_max)?;
+    let input_tokens_max = match context {
+        PromptContext::None if !images => Some(body_bytes),
+        PromptContext::Known(size) if !images => Some(body_bytes.saturating_add(size.most)),
+        _ => None,
+    };
+    chosen.amount_max = bound(gateway, call, &chosen, input_tokens_max, output_tokens_max)?;
     Ok(chosen)
 }
 
@@ -168,11 +183,37 @@ fn captured(gateway: &Gateway, call: &Call, body: &RequestBody) -> Option<Captur
     Some(Captured::new(call.wire(), pieces, terms.clone()))
 }
 
-/// The worst case. A token is at least a byte, so the body's length bounds the input.
+/// What the prompt has beside what the request says, and whether there are images among that.
+fn context(
+    gateway: &Gateway,
+    call: &Call,
+    index: usize,
+    named: Option<&Context>,
+    model: Option<&str>,
+    said: &RequestBody,
+) -> (PromptContext, bool) {
+    if call.wire() == Wire::Opaque {
+        return (PromptContext::None, false);
+    }
+    let pieces: Vec<&[u8]> = said.pieces().map(AsRef::as_ref).collect();
+    let unseen = unseen_parts(call.wire(), &pieces);
+    let context = match named {
+        _ if unseen.parts || model.is_some_and(names_context) => PromptContext::Unknown,
+        None => PromptContext::None,
+        Some(named) => {
+            let (tenant, upstream) = (&call.caller.tenant, &gateway.upstream(index).name);
+            gateway.contexts.find(tenant, upstream, named)
+        }
+    };
+    (context, unseen.images)
+}
+
+/// The worst case. A token is at least a byte, so the body's length bounds the input that is text.
 fn bound(
     gateway: &Gateway,
     call: &Call,
     chosen: &Chosen,
+    input_tokens_max: Option<u64>,
     output_tokens_max: Option<u64>,
 ) -> Result<Option<Decimal>, Refusal> {
     let model = chosen.request_model.as_deref();
@@ -204,6 +245,7 @@ fn bound(
             output_tokens_max.filter(|_| call.wire().obeys_max_tokens())
         }
     };
-    Ok(output
-        .and_then(|output| gateway.tariffs.upper_bound(scope, &query, chosen.body_bytes, output)))
+    Ok(input_tokens_max
+        .zip(output)
+        .and_then(|(input, output)| gateway.tariffs.upper_bound(scope, &query, input, output)))
 }

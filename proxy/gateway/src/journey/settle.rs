@@ -73,6 +73,8 @@ impl Settlement {
             service_tier: chosen.service_tier.take(),
             stream: chosen.stream,
             background: chosen.background,
+            context: chosen.context,
+            conversation: chosen.conversation.take(),
             choices: chosen.choices,
             max_tokens: chosen.max_tokens,
             parameters: std::mem::take(&mut chosen.parameters),

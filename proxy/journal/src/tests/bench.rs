@@ -295,6 +295,7 @@ pub(super) fn reserve(number: u128) -> Entry {
         amount: None,
         input_tokens: None,
         output_tokens: None,
+        context: false,
         background: false,
     }))
 }

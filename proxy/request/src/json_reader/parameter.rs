@@ -54,6 +54,8 @@ pub(super) enum Parent {
     TextFormat,
     Conversation,
     Prompt,
+    /// One of which only matters whether it has something in it.
+    Kept,
 }
 
 impl Parameter {

@@ -159,6 +159,7 @@ const fn meaning(flag: Flag) -> &'static str {
         Flag::Invalid => "the engine reported an invalid number",
         Flag::Zero => "the engine reported 0 for text that it had",
         Flag::Missing => "the engine did not report it",
+        Flag::Context => "a part of the prompt was not in the request",
         Flag::TokenIds => "counted by token ids",
         Flag::Differs => "Taximeter’s count differs by more than 10 %",
         Flag::Pending => "the engine continued the answer in the background",

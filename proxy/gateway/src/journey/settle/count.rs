@@ -8,6 +8,7 @@ use taximeter_tokenizer::{Choice, estimate};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::passing::Passing;
+use crate::contexts::PromptContext;
 use crate::counting::{Counting, input_tokens};
 
 /// Texts up to this size are counted where they are, in bytes: that takes some ten microseconds,
@@ -19,6 +20,23 @@ pub(super) const SHORT_BYTES_MAX: usize = 2 << 10;
 pub(super) struct Count {
     pub(super) input: Option<Tally>,
     pub(super) output: Option<Tally>,
+    /// The prompt has more than the request.
+    pub(super) context: bool,
+}
+
+impl Count {
+    /// The count of a prompt that has `context` beside the request: a part is no count.
+    pub(super) fn within(self, context: PromptContext) -> Self {
+        let input = match context {
+            PromptContext::None => return self,
+            PromptContext::Known(size) => self.input.map(|tally| Tally {
+                tokens: tally.tokens.saturating_add(size.likely),
+                estimated: true,
+            }),
+            PromptContext::Unknown => None,
+        };
+        Self { input, context: true, ..self }
+    }
 }
 
 /// One count.
@@ -85,6 +103,7 @@ impl Job {
         Count {
             input: input.and_then(|input| input.count(&counting)),
             output: output.and_then(|output| output.count(&counting.choice)),
+            ..Count::default()
         }
     }
 
@@ -94,6 +113,7 @@ impl Job {
         Count {
             input: self.input.and_then(|input| input.estimate(body_bytes, &self.counting.choice)),
             output: self.output.and_then(|output| output.estimate()),
+            ..Count::default()
         }
     }
 }

@@ -4,9 +4,10 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use taximeter_ledger::{Entry, Void, VoidReason};
-use taximeter_meter::{Delivery, Measurement, Meter, StreamEnd};
+use taximeter_ledger::{Entry, Record, Void, VoidReason};
+use taximeter_meter::{Delivery, Measurement, Meter, StreamEnd, Wire};
 use taximeter_net::upstream::RequestBody;
+use taximeter_request::Context;
 use taximeter_system::clock;
 use taximeter_telemetry::events::{CountSkipped, EntryLost, LedgerSlow};
 use tokio::sync::oneshot;
@@ -17,6 +18,7 @@ use super::passing::{Next, Passing};
 use super::record::{self, Receipt};
 use super::settling::{Posted, Settling, Written};
 use super::usage::TokenParts;
+use crate::contexts::ContextTokens;
 use crate::journey::report;
 use crate::live::Stage;
 
@@ -164,12 +166,25 @@ impl InFlight {
         (job.input.is_some() || job.output.is_some()).then_some(job)
     }
 
+    /// Remembers what was said up to this answer, for requests that go on from it.
+    fn remember(&self, record: &Record) {
+        if self.call.wire() != Wire::Responses || record.is_pending() {
+            return;
+        }
+        let Some(size) = ContextTokens::behind(&record.usage) else { return };
+        let response = record.response_id.clone().map(Context::Response);
+        for context in response.iter().chain(&self.asked.conversation) {
+            self.gateway.contexts.put(&record.tenant, &record.upstream, context, size);
+        }
+    }
+
     fn post(&self, measurement: &Measurement, count: Count) -> Posted {
         let record = record::record(self, measurement, &count);
         if record.status.is_some() && record.end.is_upstreams_fault() {
             let cause = record.end.as_str();
             self.gateway.health(self.asked.upstream).failed(record.ended_at, cause);
         }
+        self.remember(&record);
         let receipt = Receipt::of(&record, self.owes_receipt());
         let closing = report::settled(self, &record, measurement);
         let entry = Entry::Post(Box::new(record));

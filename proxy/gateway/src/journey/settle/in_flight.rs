@@ -7,12 +7,13 @@ use taximeter_ledger::{Progress, TenantId};
 use taximeter_meter::{Ending, Measurement, Meter, Setup, StreamEnd, Wire};
 use taximeter_net::concurrency::Permit;
 use taximeter_net::upstream::RequestBody;
-use taximeter_request::{Parameter, spoken_characters};
+use taximeter_request::{Context, Parameter, spoken_characters};
 use taximeter_telemetry::content::Captured;
 use taximeter_telemetry::ended::Try;
 
 use super::count::Input;
 use super::passing::Passing;
+use crate::contexts::PromptContext;
 use crate::gateway::{Gateway, HeldBytes};
 use crate::journey::identify::Call;
 use crate::listen::Peer;
@@ -56,6 +57,10 @@ pub(crate) struct Asked {
     pub(super) stream: bool,
     /// It asks for an answer that is generated after it.
     pub(super) background: bool,
+    /// What its prompt has beside what it says.
+    pub(super) context: PromptContext,
+    /// The conversation that it is part of.
+    pub(super) conversation: Option<Context>,
     /// How many answers it asked for at once.
     pub(crate) choices: u64,
     /// The most tokens that each of them may have.

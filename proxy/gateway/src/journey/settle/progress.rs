@@ -28,6 +28,7 @@ impl InFlight {
         let count = Count {
             input: missing.input.then(|| self.input_so_far(&measurement, &counting)).flatten(),
             output: is_read.then(|| self.output_so_far(&mut measurement, &counting)).flatten(),
+            ..Count::default()
         };
         let (usage, _) = record::used(self, &measurement, &count);
         let is_known = usage.input_tokens.is_some() || usage.output_tokens.is_some();

@@ -142,7 +142,8 @@ pub(super) fn used(
         return (usage, for_price);
     }
     let parts = TokenParts::of(in_flight.call.wire());
-    let (mut usage, mut for_price) = usage::usage(parts, measurement, count);
+    let count = count.within(in_flight.asked.context);
+    let (mut usage, mut for_price) = usage::usage(parts, measurement, &count);
     if let Some(region) = region(&in_flight.gateway.upstream(in_flight.asked.upstream).url.host) {
         for conditions in [&mut usage.conditions, &mut for_price.conditions] {
             conditions.insert(Condition::Region, region.to_owned());

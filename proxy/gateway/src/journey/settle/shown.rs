@@ -11,6 +11,7 @@ use taximeter_ledger::{
 };
 use taximeter_meter::{Delivery, Hidden, Measurement, Meter, Setup, StreamEnd, Wire};
 use taximeter_pricing::{Query, Source, Usage};
+use taximeter_request::Context;
 use taximeter_system::clock;
 use taximeter_telemetry::Completed;
 use taximeter_telemetry::events::{CompletionDelayed, LedgerSlow, RequestCompleted};
@@ -19,6 +20,7 @@ use super::count::Count;
 use super::record;
 use super::settling::{Settling, Written};
 use super::usage::{self, TokenParts};
+use crate::contexts::ContextTokens;
 use crate::gateway::Gateway;
 use crate::journey::identify::Call;
 use crate::journey::route::Chosen;
@@ -155,6 +157,10 @@ fn complete(gateway: &Gateway, pending: &PendingRequest, completion: Completion)
             },
             at: made_at,
         });
+        if let Some(size) = ContextTokens::behind(&completion.usage) {
+            let response = Context::Response(pending.response_id.clone());
+            gateway.contexts.put(&pending.tenant, &pending.upstream, &response, size);
+        }
     }
     let limit = gateway.config.limits.ledger_write_timeout;
     let telemetry = gateway.telemetry.clone();

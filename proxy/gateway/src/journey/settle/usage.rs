@@ -116,7 +116,8 @@ pub(super) fn usage(
         (Member::InputTokens, &mut usage.input_tokens, count.input),
         (Member::OutputTokens, &mut usage.output_tokens, count.output),
     ] {
-        if *tokens == Some(0) && counted.is_some_and(|counted| counted.tokens > 0) {
+        let has_more = member == Member::InputTokens && count.context;
+        if *tokens == Some(0) && (has_more || counted.is_some_and(|counted| counted.tokens > 0)) {
             *tokens = None;
             provenance.flag(member, Flag::Zero);
         }
@@ -126,7 +127,10 @@ pub(super) fn usage(
             provenance.reported(Member::InputTokens, tokens, count.input, MARKS_MAX);
     } else if parts.input {
         usage.input_tokens = provenance.not_reported(Member::InputTokens, count.input);
-        kept.input_tokens = usage.input_tokens;
+        kept.input_tokens = usage.input_tokens.filter(|_| !count.context);
+        if count.context {
+            provenance.flag(Member::InputTokens, Flag::Context);
+        }
     }
     if measurement.is_pending {
         usage = provenance.pending(parts, usage);

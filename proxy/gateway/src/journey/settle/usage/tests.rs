@@ -13,7 +13,7 @@ use Member::{
 };
 use Source::{Counted as CountedByUs, Reported as ReportedByEngine, Unknown};
 
-const EXACT: Count = Count { input: Some(exactly(14)), output: Some(exactly(32)) };
+const EXACT: Count = Count { input: Some(exactly(14)), output: Some(exactly(32)), context: false };
 
 const fn exactly(tokens: u64) -> Tally {
     Tally { tokens, estimated: false }
@@ -65,6 +65,7 @@ fn settle(wire: Wire, measurement: &Measurement, all: Count) -> RecordUsage {
     let count = Count {
         input: all.input.filter(|_| missing.input || comparable.input),
         output: all.output.filter(|_| missing.output || comparable.output),
+        ..all
     };
     usage(parts, measurement, &count).0
 }
@@ -306,7 +307,11 @@ fn parts_of_one_usage_come_in_several_events() {
         settle(
             Wire::Messages,
             &measure_on(Wire::Messages, Dialect::Anthropic, &events, end),
-            Count { input: None, output: Some(Tally { tokens: 1, estimated: true }) },
+            Count {
+                input: None,
+                output: Some(Tally { tokens: 1, estimated: true }),
+                context: false,
+            },
         )
     };
     let whole = [events[0], events[1], last, r#"{"type":"message_stop"}"#];

@@ -31,7 +31,7 @@ fn text_that_has_passed_is_counted_where_the_engine_calls_it_zero() {
 
 #[test]
 fn a_zero_is_a_number_where_there_is_nothing_to_count() {
-    let nothing = Count { input: Some(exactly(0)), output: Some(exactly(0)) };
+    let nothing = Count { input: Some(exactly(0)), output: Some(exactly(0)), context: false };
     for count in [nothing, Count::default()] {
         let usage = settle(Wire::ChatCompletions, &chat(ZEROS), count);
         assert_eq!(both(&usage), [Some(0), Some(0)]);
