@@ -103,21 +103,23 @@ fn many_threads_that_complete_a_request_do_it_once() {
 fn a_completion_that_is_not_taken_leaves_its_request_pending() {
     let bench = Bench { queue_bytes_max: 6_000, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
-    begin(&journal, 1);
-    let request = find(&journal, 1).unwrap();
+    let numbers = 10..60;
+    numbers.clone().for_each(|number| begin(&journal, number));
+    let mut requests = numbers.clone().map(|number| find(&journal, number).unwrap());
+    let request = requests.next().unwrap();
     let written = bench.disk.writes();
     bench.disk.set(|script| script.stuck_after = Some(written));
-    // Others fill the queue, posts too.
-    let mut others = 0;
-    while journal.append(&post(10 + u128::from(others))).map(drop).is_ok() {
-        others += 1;
-    }
-    assert_eq!(journal.append(&completion(&request)).map(drop), Err(AppendError::QueueFull));
-    assert_eq!(find(&journal, 1).as_ref(), Some(&request));
+    // Those of others fill the queue. All of them are equally long.
+    let is_taken = |other: &PendingRequest| journal.append(&completion(other)).map(drop).is_ok();
+    let others = requests.by_ref().take_while(is_taken).count() as u64;
+    let refused = journal.append(&completion(&request)).map(drop);
+    let still = find(&journal, 10);
     bench.disk.set(|script| script.stuck_after = None);
-    wait_for(&journal, 2 + others);
+    assert_eq!((refused, still.as_ref()), (Err(AppendError::QueueFull), Some(&request)));
+    assert!(requests.next().is_some(), "none was refused");
+    wait_for(&journal, 2 * numbers.count() as u64 + others);
     append(&journal, &completion(&request)).unwrap();
-    assert_eq!(find(&journal, 1), None);
+    assert_eq!(find(&journal, 10), None);
     assert_eq!(append(&journal, &completion(&request)), Err(AppendError::NotPending));
 }
 
