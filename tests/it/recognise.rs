@@ -108,7 +108,7 @@ fn a_mark_in_one_answer_changes_nothing_in_how_others_are_read_or_priced() {
     };
     let answers = [
         answer(&usage(r#","search_context_size":"low""#), ""),
-        answer(&usage(r#","num_sources_used":1"#), ""),
+        answer(&usage(r#","num_sources_used":0"#), ""),
         answer(&usage(r#","citation_tokens":5000"#), ""),
         answer(&usage(""), r#","x_groq":{}"#),
         answer(&usage(""), r#","kv_transfer_params":null"#),

@@ -68,7 +68,7 @@ log_events! {
         ["id", "request_id", "peer", "tenant", "method", "route", "path", "status", "end", "code",
          "error_type", "operation", "provider", "upstream", "model", "response_model", "stream",
          "input_tokens", "cache_read_input_tokens", "cache_write_input_tokens", "output_tokens",
-         "reasoning_output_tokens", "source", "flags", "cost", "currency", "duration_seconds",
+         "reasoning_output_tokens", "source", "flags", "cost", "cost_known", "currency", "duration_seconds",
          "gateway_seconds", "time_to_first_chunk_seconds", "time_to_first_token_seconds"],
         "A request ended.";
     RequestCompleted: "request_completed", Info,
@@ -281,6 +281,7 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
     ("source", key::SOURCE, "The source of the usage: `reported`, `counted` or `unknown`."),
     ("flags", key::FLAGS, "The flags of the usage. Absent if there are none."),
     ("cost", key::COST_AMOUNT, "An exact decimal number, as text. Absent if unknown."),
+    ("cost_known", key::COST_KNOWN, "The known part of an unknown cost."),
     ("currency", key::CURRENCY, "ISO 4217."),
     (
         "duration_seconds",
