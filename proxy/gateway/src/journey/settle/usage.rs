@@ -103,12 +103,7 @@ pub(super) fn usage(
 ) -> (RecordUsage, Usage) {
     let parts = parts.in_tokens(measurement);
     let reported = measurement.reported.clone().unwrap_or_default();
-    let mut usage = reported.usage.clone();
-    for (name, quantity) in &measurement.counted_units {
-        usage.units.entry(name.clone()).or_insert(*quantity);
-    }
-    usage.units.extend(measurement.calls.clone());
-    usage.passes.extend(measurement.passes.iter().cloned());
+    let mut usage = with_calls(reported.usage.clone(), measurement);
     let mut provenance = Provenance::new(&reported);
     let mut kept = Counted::default();
     let seen = |tokens: u64| tokens.saturating_sub(hidden(&reported, measurement.output_kinds));
@@ -173,6 +168,16 @@ pub(super) fn usage(
         flags: provenance.flags,
     };
     (recorded, usage)
+}
+
+/// The reported usage, with what Taximeter has counted beside tokens.
+fn with_calls(mut usage: Usage, measurement: &Measurement) -> Usage {
+    for (name, quantity) in &measurement.counted_units {
+        usage.units.entry(name.clone()).or_insert(*quantity);
+    }
+    usage.units.extend(measurement.calls.clone());
+    usage.passes.extend(measurement.passes.iter().cloned());
+    usage
 }
 
 /// Reported output of which no text passed.
