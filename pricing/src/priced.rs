@@ -17,7 +17,7 @@ pub struct Cost {
     pub amount: Decimal,
     /// The cost at list price.
     pub list_amount: Decimal,
-    /// The row that priced the request, [`Row::price_id`]. The exchange rate and the factor of the
+    /// The row that priced the request, [`Row::price_id`](crate::Row::price_id). The exchange rate and the factor of the
     /// contract follow if there are any: `…;USD*0.92;acme*0.9`.
     pub price_id: String,
     /// What found that row.
