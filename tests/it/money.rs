@@ -1,4 +1,4 @@
-//! What a ride costs: on the answer, on the record, on the bill.
+//! What a request costs: on the answer, on the record, on the bill.
 
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
