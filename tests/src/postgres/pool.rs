@@ -1,14 +1,12 @@
 //! PgBouncer before a server: each transaction gets whichever session is free.
 
-use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, BufRead as _, BufReader};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-/// Time until it takes connections.
-const START_WAIT: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// What its log says once it takes connections.
+const READY: &str = "process up";
 
 /// A running PgBouncer; stopped when dropped.
 #[derive(Debug)]
@@ -40,16 +38,17 @@ impl Pool {
                 folder.display()
             ),
         )?;
-        command.arg(&settings).stdout(Stdio::null()).stderr(Stdio::null());
+        command.arg(&settings).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut pool = Self { port: own, running: command.spawn()? };
-        let mut waited = Duration::ZERO;
-        while TcpStream::connect(("127.0.0.1", own)).is_err() {
-            if waited > START_WAIT || pool.running.try_wait()?.is_some() {
-                return Err(io::Error::other("pgbouncer does not start"));
+        let log = pool.running.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let (mut log, mut said) = (BufReader::new(log), String::new());
+        while !said.contains(READY) {
+            if log.read_line(&mut said)? == 0 {
+                return Err(io::Error::other(format!("pgbouncer does not start: {said}")));
             }
-            std::thread::sleep(LOOK_AGAIN);
-            waited += LOOK_AGAIN;
         }
+        // It must never wait for a reader of its log.
+        std::thread::spawn(move || io::copy(&mut log, &mut io::sink()));
         Ok(pool)
     }
 
