@@ -39,10 +39,10 @@ fn pod_of(predictor: &Value) -> Value {
         METADATA.iter().filter_map(|key| Some(((*key).to_owned(), spec.remove(*key)?))).collect();
     let mut pod = json!({"metadata": metadata, "spec": spec});
     let ours = sidecar_port(&pod);
-    if let Some(((container, own), ours)) = engine_before(&pod).zip(ours) {
-        if let Some(container) = find(&mut pod, &container) {
-            replace(container, ours, own);
-        }
+    if let Some(((container, own), ours)) = engine_before(&pod).zip(ours)
+        && let Some(container) = find(&mut pod, &container)
+    {
+        replace(container, ours, own);
     }
     pod
 }
@@ -50,10 +50,10 @@ fn pod_of(predictor: &Value) -> Value {
 /// The predictor of a pod, with the sidecar's port in place of the engine's.
 fn predictor_of(mut pod: Value) -> Value {
     let ours = sidecar_port(&pod);
-    if let Some(((container, own), ours)) = engine_before(&pod).zip(ours) {
-        if let Some(container) = find(&mut pod, &container) {
-            declare(container, own, ours);
-        }
+    if let Some(((container, own), ours)) = engine_before(&pod).zip(ours)
+        && let Some(container) = find(&mut pod, &container)
+    {
+        declare(container, own, ours);
     }
     let metadata = pod.get_mut("metadata").map(Value::take).unwrap_or_default();
     let mut predictor = pod.get_mut("spec").map(Value::take).unwrap_or_default();
