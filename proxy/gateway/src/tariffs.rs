@@ -225,13 +225,21 @@ fn recorded_line(line: CostLine) -> RecordLine {
 
 /// Why a part of the cost is unknown, in the words of records.
 fn recorded_reason(reason: &PriceError, query: &Query<'_>) -> UnknownCost {
-    use UnknownCostReason::{NoCondition, NoPrice, NoQuantity, NoRate, NoTier, TooLarge};
+    use UnknownCostReason::{
+        Ended, NoCondition, NoPrice, NoQuantity, NoRate, NoTier, NotBegun, TooLarge,
+    };
     let of = |reason, of: &str, price_id: &str| UnknownCost {
         price_id: Some(price_id.to_owned()),
         ..UnknownCost::new(reason, Some(of))
     };
     match reason {
         PriceError::UnknownModel { model, .. } => UnknownCost::new(NoPrice, Some(model)),
+        PriceError::Ended { model, until, price_id } => {
+            UnknownCost { day: Some(*until), ..of(Ended, model, price_id) }
+        }
+        PriceError::NotBegun { model, from, price_id } => {
+            UnknownCost { day: Some(*from), ..of(NotBegun, model, price_id) }
+        }
         PriceError::NoRate { part, combination, price_id } => UnknownCost {
             combination: Some(combination.to_string().trim_start().to_owned())
                 .filter(|combination| !combination.is_empty()),
