@@ -113,6 +113,12 @@ impl PriceBook {
         };
         let Found { row, how, region } = self.lookup(query).map_err(|missing| match missing {
             NoRow::Unknown(model) => unknown(model),
+            NoRow::Ended { name, until, price_id } => {
+                PriceError::Ended { model: name.to_owned(), until, price_id }
+            }
+            NoRow::NotBegun { name, from, price_id } => {
+                PriceError::NotBegun { model: name.to_owned(), from, price_id }
+            }
             reason => PriceError::NoRow { reason: reason.to_string() },
         })?;
         let factor = self.exchange(row.currency, query.at).ok_or_else(|| unknown(&row.model))?;

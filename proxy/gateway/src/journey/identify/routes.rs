@@ -16,6 +16,8 @@ pub enum Operation {
     GenerateContent,
     Embeddings,
     FetchResponse,
+    Batch,
+    FetchBatch,
     Rerank,
     CountTokens,
     Moderation,
@@ -37,6 +39,8 @@ impl Operation {
             Self::GenerateContent => "generate_content",
             Self::Embeddings => "embeddings",
             Self::FetchResponse => "fetch_response",
+            Self::Batch => "batch",
+            Self::FetchBatch => "fetch_batch",
             Self::Rerank => "rerank",
             Self::CountTokens => "count_tokens",
             Self::Moderation => "moderation",
@@ -57,6 +61,21 @@ pub enum Billing {
     Ledger,
     /// They use none (lists, counts, a GET of what was billed before): served, never billed.
     Free,
+}
+
+/// What an answer may show of an earlier request: what it has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shows {
+    /// A response, by its own id.
+    Response,
+    /// A chat completion, by the id in the path.
+    Deferred,
+    /// A batch.
+    Batch,
+    /// The results of the batch in the path.
+    Results,
+    /// A file, which may have the results of a batch.
+    File,
 }
 
 /// One route.
@@ -124,7 +143,10 @@ fn header(allows: impl Fn(Allowed) -> bool) -> &'static str {
 impl Route {
     /// Whether a JSON body names a model at its top, where nothing else of it is read.
     pub(crate) const fn names_model(&self) -> bool {
-        !matches!(self.operation, Operation::Other | Operation::FetchResponse)
+        !matches!(
+            self.operation,
+            Operation::Other | Operation::Batch | Operation::FetchResponse | Operation::FetchBatch
+        )
     }
 
     /// Whether requests usually name a model. On the other routes engines serve the model that they
@@ -147,15 +169,25 @@ impl Route {
 
     /// Whether clients may send their key in the query: Google's do, on its own routes.
     pub(super) fn takes_key_in_query(&self) -> bool {
-        self.template.starts_with("/v1beta/models") || self.template.contains("{model}:")
+        let begins = |with: &&str| self.template.starts_with(with);
+        self.template.contains("{model}:")
+            || ["/v1beta/models", "/v1beta/batches", "/download/v1beta/"].iter().any(begins)
     }
 
-    /// How the answers of this route are read that show what a request in the background has used.
-    pub(crate) fn shows_usage(&self) -> Option<Wire> {
-        let is_response = self.operation == Operation::FetchResponse
-            && self.method != Delete
-            && !self.template.ends_with("/input_items");
-        is_response.then_some(Wire::Responses)
+    /// What the answers of this route may show of an earlier request.
+    pub(crate) fn shows(&self) -> Option<Shows> {
+        let ends = |with: &str| self.template.ends_with(with);
+        match self.operation {
+            _ if self.method == Delete || ends("/input_items") => None,
+            Operation::FetchResponse if ends("/chat/deferred-completion/{id}") => {
+                Some(Shows::Deferred)
+            }
+            Operation::FetchResponse => Some(Shows::Response),
+            Operation::FetchBatch if ends("/results") => Some(Shows::Results),
+            Operation::FetchBatch if ends("/content") || ends(":download") => Some(Shows::File),
+            Operation::FetchBatch => Some(Shows::Batch),
+            _ => None,
+        }
     }
 
     /// Whether bodies are JSON whatever their type says: Ollama never looks, and its documentation
@@ -194,15 +226,33 @@ const fn gemini(template: &'static str, wire: Wire) -> Route {
     route(template, operation, wire, billing, Post)
 }
 
+/// A route of one of Azure's deployments.
+const fn deployment(template: &'static str, operation: Operation, wire: Wire) -> Route {
+    route(template, operation, wire, Ledger, Post)
+}
+
+/// What makes a batch. What it uses is told later, by its object or in a file.
+const fn batch(template: &'static str) -> Route {
+    route(template, Op::Batch, Wire::Batches, Ledger, Post)
+}
+
+/// A batch that is asked for, cancelled or deleted, or its results.
+const fn batch_by_id(template: &'static str, method: Allowed) -> Route {
+    route(template, Op::FetchBatch, Wire::Opaque, Free, method)
+}
+
+/// A list of what belongs to the client.
+const fn list(template: &'static str) -> Route {
+    route(template, Op::Other, Wire::Opaque, Free, Get)
+}
+
 use Allowed::{Any, Delete, Get, Post};
 use Billing::{Free, Ledger};
 use Operation as Op;
 
 /// Fixed paths, and templates with one `{…}` segment. A path whose methods differ has a row for
 /// each.
-///
-/// What a batch uses is told in a file, later: it is on the ledger as unknown, its files are not.
-static ROUTES: [Route; 125] = [
+static ROUTES: [Route; 153] = [
     route("/v1/chat/completions", Op::Chat, Wire::ChatCompletions, Ledger, Post),
     route("/v1/chat/completions/batch", Op::Chat, Wire::ChatBatch, Ledger, Post),
     route("/v1/completions", Op::TextCompletion, Wire::Completions, Ledger, Post),
@@ -228,15 +278,11 @@ static ROUTES: [Route; 125] = [
     route("/v1/ocr", Op::Ocr, Wire::Ocr, Ledger, Post),
     route("/v1/models", Op::Other, Wire::Opaque, Free, Get),
     route("/v1/models/{model}", Op::Other, Wire::Opaque, Free, Get),
-    route("/v1/batches", Op::Other, Wire::Opaque, Ledger, Post),
-    route("/v1/batches", Op::Other, Wire::Opaque, Free, Get),
-    route("/v1/batches/{id}", Op::Other, Wire::Opaque, Free, Get),
-    route("/v1/batches/{id}/cancel", Op::Other, Wire::Opaque, Free, Post),
     route("/v1/files", Op::Other, Wire::Opaque, Free, Post),
     route("/v1/files", Op::Other, Wire::Opaque, Free, Get),
     route("/v1/files/{id}", Op::Other, Wire::Opaque, Free, Get),
     route("/v1/files/{id}", Op::Other, Wire::Opaque, Free, Delete),
-    route("/v1/files/{id}/content", Op::Other, Wire::Opaque, Free, Get),
+    route("/v1/files/{id}/content", Op::FetchBatch, Wire::Opaque, Free, Get),
     route("/v1/messages", Op::Chat, Wire::Messages, Ledger, Post),
     route("/v1/messages/count_tokens", Op::CountTokens, Wire::Opaque, Free, Post),
     route("/v1/chat/completions/input_tokens", Op::CountTokens, Wire::Opaque, Free, Post),
@@ -266,43 +312,21 @@ static ROUTES: [Route; 125] = [
     route("/api/tags", Op::Other, Wire::Opaque, Free, Get),
     route("/api/ps", Op::Other, Wire::Opaque, Free, Get),
     route("/api/version", Op::Other, Wire::Opaque, Free, Get),
-    route(AZURE_CHAT, Op::Chat, Wire::ChatCompletions, Ledger, Post),
-    route(
-        "/openai/deployments/{model}/completions",
-        Op::TextCompletion,
-        Wire::Completions,
-        Ledger,
-        Post,
-    ),
-    route("/openai/deployments/{model}/embeddings", Op::Embeddings, Wire::Embeddings, Ledger, Post),
-    route(
-        "/openai/deployments/{model}/images/generations",
-        Op::ImageGeneration,
-        Wire::Images,
-        Ledger,
-        Post,
-    ),
-    route(
-        "/openai/deployments/{model}/images/edits",
-        Op::ImageGeneration,
-        Wire::Images,
-        Ledger,
-        Post,
-    ),
+    deployment(AZURE_CHAT, Op::Chat, Wire::ChatCompletions),
+    deployment("/openai/deployments/{model}/completions", Op::TextCompletion, Wire::Completions),
+    deployment("/openai/deployments/{model}/embeddings", Op::Embeddings, Wire::Embeddings),
+    deployment("/openai/deployments/{model}/images/generations", Op::ImageGeneration, Wire::Images),
+    deployment("/openai/deployments/{model}/images/edits", Op::ImageGeneration, Wire::Images),
     route("/openai/deployments/{model}/audio/speech", Op::Speech, Wire::Speech, Ledger, Post),
-    route(
+    deployment(
         "/openai/deployments/{model}/audio/transcriptions",
         Op::Transcription,
         Wire::Transcriptions,
-        Ledger,
-        Post,
     ),
-    route(
+    deployment(
         "/openai/deployments/{model}/audio/translations",
         Op::Transcription,
         Wire::Transcriptions,
-        Ledger,
-        Post,
     ),
     route("/openai/responses", Op::Chat, Wire::Responses, Ledger, Post),
     route("/openai/responses/{id}", Op::FetchResponse, Wire::Opaque, Free, Get),
@@ -327,15 +351,16 @@ static ROUTES: [Route; 125] = [
     route("/openai/v1/videos", Op::VideoGeneration, Wire::Videos, Ledger, Post),
     route("/openai/v1/models", Op::Other, Wire::Opaque, Free, Get),
     route("/openai/v1/models/{model}", Op::Other, Wire::Opaque, Free, Get),
-    route("/openai/v1/batches", Op::Other, Wire::Opaque, Ledger, Post),
-    route("/openai/v1/batches", Op::Other, Wire::Opaque, Free, Get),
-    route("/openai/v1/batches/{id}", Op::Other, Wire::Opaque, Free, Get),
-    route("/openai/v1/batches/{id}/cancel", Op::Other, Wire::Opaque, Free, Post),
     route("/openai/v1/files", Op::Other, Wire::Opaque, Free, Post),
     route("/openai/v1/files", Op::Other, Wire::Opaque, Free, Get),
     route("/openai/v1/files/{id}", Op::Other, Wire::Opaque, Free, Get),
     route("/openai/v1/files/{id}", Op::Other, Wire::Opaque, Free, Delete),
-    route("/openai/v1/files/{id}/content", Op::Other, Wire::Opaque, Free, Get),
+    route("/openai/v1/files/{id}/content", Op::FetchBatch, Wire::Opaque, Free, Get),
+    route("/openai/files", Op::Other, Wire::Opaque, Free, Post),
+    route("/openai/files", Op::Other, Wire::Opaque, Free, Get),
+    route("/openai/files/{id}", Op::Other, Wire::Opaque, Free, Get),
+    route("/openai/files/{id}", Op::Other, Wire::Opaque, Free, Delete),
+    route("/openai/files/{id}/content", Op::FetchBatch, Wire::Opaque, Free, Get),
     route("/v1beta/openai/chat/completions", Op::Chat, Wire::ChatCompletions, Ledger, Post),
     route("/v1beta/openai/embeddings", Op::Embeddings, Wire::Embeddings, Ledger, Post),
     route("/v1beta/openai/images/generations", Op::ImageGeneration, Wire::Images, Ledger, Post),
@@ -358,6 +383,37 @@ static ROUTES: [Route; 125] = [
     route("/model/{model}/converse", Op::Chat, Wire::Converse, Ledger, Post),
     route("/model/{model}/converse-stream", Op::Chat, Wire::Converse, Ledger, Post),
     route("/model/{model}/count-tokens", Op::CountTokens, Wire::Opaque, Free, Post),
+    batch("/v1/batches"),
+    list("/v1/batches"),
+    batch_by_id("/v1/batches/{id}", Get),
+    batch_by_id("/v1/batches/{id}/cancel", Post),
+    batch("/openai/v1/batches"),
+    list("/openai/v1/batches"),
+    batch_by_id("/openai/v1/batches/{id}", Get),
+    batch_by_id("/openai/v1/batches/{id}/cancel", Post),
+    batch("/openai/batches"),
+    list("/openai/batches"),
+    batch_by_id("/openai/batches/{id}", Get),
+    batch_by_id("/openai/batches/{id}/cancel", Post),
+    batch("/v1/messages/batches"),
+    list("/v1/messages/batches"),
+    batch_by_id("/v1/messages/batches/{id}", Get),
+    batch_by_id("/v1/messages/batches/{id}", Delete),
+    batch_by_id("/v1/messages/batches/{id}/cancel", Post),
+    batch_by_id("/v1/messages/batches/{id}/results", Get),
+    batch("/v1/batch/jobs"),
+    list("/v1/batch/jobs"),
+    batch_by_id("/v1/batch/jobs/{id}", Get),
+    batch_by_id("/v1/batch/jobs/{id}", Delete),
+    batch_by_id("/v1/batch/jobs/{id}/cancel", Post),
+    batch("/v1beta/models/{model}:batchGenerateContent"),
+    batch("/v1beta/models/{model}:asyncBatchEmbedContent"),
+    list("/v1beta/batches"),
+    batch_by_id("/v1beta/batches/{id}:cancel", Post),
+    batch_by_id("/v1beta/batches/{id}", Get),
+    batch_by_id("/v1beta/batches/{id}", Delete),
+    batch_by_id("/download/v1beta/files/{id}:download", Get),
+    route("/v1/chat/deferred-completion/{id}", Op::FetchResponse, Wire::Opaque, Free, Get),
 ];
 
 /// Serves in plain requests what others serve over WebSockets.
@@ -425,7 +481,7 @@ pub fn allowed(path: &str) -> Option<&'static str> {
 
 impl Route {
     /// What stands for the `{…}` segment in `path` (empty where there is none), if the path fits.
-    fn parameter<'a>(&self, path: &'a str) -> Option<&'a str> {
+    pub(crate) fn parameter<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (head, rest) = self.template.split_at_checked(self.fixed)?;
         let behind = path.strip_prefix(head)?;
         let Some((_, tail)) = rest.split_once('}') else {
