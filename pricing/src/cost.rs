@@ -12,7 +12,7 @@ use crate::meter::{MeterKind, MeterName};
 use crate::priced::{Cost, CostLine, PriceError, Unpriced};
 use crate::quantities;
 use crate::row::{Row, ServiceTier};
-use crate::rule::PriceMatch;
+use crate::rule::{PriceMatch, Rule};
 use crate::tariff::{Combination, PricingContext, Tariff};
 use crate::terms::Contract;
 use crate::usage::{Condition, Usage};
@@ -122,7 +122,8 @@ impl PriceBook {
             reason => PriceError::NoRow { reason: reason.to_string() },
         })?;
         let factor = self.exchange(row.currency, query.at).ok_or_else(|| unknown(&row.model))?;
-        Ok((ScaledRow { row, factor, region }, how))
+        let names_region = how.has(Rule::Region);
+        Ok((ScaledRow { row, factor, region, names_region }, how))
     }
 
     /// The row, its version, and the exchange rate if there is one.
@@ -152,8 +153,10 @@ struct Price<'a> {
 struct ScaledRow<'a> {
     row: &'a Row,
     factor: Decimal,
-    /// The region in the name that found it.
+    /// The region in the name that found it, where the row has a price for it.
     region: Option<String>,
+    /// The name has a region, which may be one with the plain prices.
+    names_region: bool,
 }
 
 impl<'a> ScaledRow<'a> {
@@ -163,14 +166,15 @@ impl<'a> ScaledRow<'a> {
         usage: &Usage,
         conditions: &BTreeMap<Condition, String>,
     ) -> Result<Tariff<'a>, PriceError> {
-        let in_region;
-        let conditions = match self.region.clone() {
-            None => conditions,
-            Some(region) => {
-                let named = [(Condition::Region, region)];
-                in_region = conditions.clone().into_iter().chain(named).collect();
-                &in_region
-            }
+        let mut in_region;
+        let conditions = if self.names_region {
+            // A name says where the model runs, and an endpoint only where it is asked.
+            in_region = conditions.clone();
+            in_region.remove(&Condition::Region);
+            in_region.extend(self.region.clone().map(|region| (Condition::Region, region)));
+            &in_region
+        } else {
+            conditions
         };
         self.check_conditions(conditions)?;
         let context = PricingContext {
