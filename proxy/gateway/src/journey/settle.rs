@@ -11,6 +11,7 @@ mod passing;
 mod plain;
 mod progress;
 mod record;
+mod region;
 mod settling;
 mod shown;
 mod usage;
