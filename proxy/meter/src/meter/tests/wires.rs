@@ -127,3 +127,20 @@ fn calls_of_a_stream_that_is_cut_are_those_that_had_ended() {
     // The whole output at the end repeats them.
     assert_eq!(calls(usize::MAX), all);
 }
+
+#[test]
+fn completions_without_v1_may_have_the_form_of_llama_cpp() {
+    let mut found = 0;
+    for fixture in fixtures() {
+        if fixture.exchange.wire != Wire::LlamaCompletion {
+            continue;
+        }
+        found += 1;
+        let as_completions = Exchange { wire: Wire::Completions, ..fixture.exchange };
+        let ride = |exchange: Exchange<'_>| exchange.ride(epoch(), [fixture.bytes.as_slice()]);
+        let (theirs, own) = (ride(as_completions), ride(fixture.exchange));
+        assert_eq!(theirs.measurement, own.measurement, "{}", fixture.path.display());
+        assert_eq!(theirs.bytes, fixture.bytes, "{}", fixture.path.display());
+    }
+    assert!(found > 1);
+}
