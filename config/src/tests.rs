@@ -384,7 +384,7 @@ fn flags_win_over_the_file() {
         ..Overrides::default()
     };
     let config = load(SMALL).unwrap().with(&overrides).unwrap();
-    assert_eq!((config.listen.port(), config.admin.port()), (80, 9464));
+    assert_eq!((config.listen.first().port(), config.admin.first().port()), (80, 9464));
     assert_eq!(config.upstreams.len(), 1);
     assert_eq!(config.upstreams[0].url.host, "other");
 }

@@ -198,7 +198,8 @@ impl Gateway {
                 panic!("the gateway did not start; it said: {:#?}", self.began);
             };
             let event: Value = serde_json::from_str(&line).unwrap_or_else(|_| line.into());
-            let address = |member: &str| event[member].as_str().and_then(|a| a.parse().ok());
+            let first = |text: &str| text.split(", ").next()?.parse().ok();
+            let address = |member: &str| event[member].as_str().and_then(first);
             if event["event"] == "listening" {
                 (self.listen, self.admin) = (address("listen"), address("admin"));
             }
