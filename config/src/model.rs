@@ -411,7 +411,7 @@ impl Default for Telemetry {
         Self {
             genai: None,
             tenants_max: 500,
-            scope_labels: true,
+            scope_labels: false,
             native_histograms: false,
             access_log: AccessLog::default(),
             otlp: OtlpKeys::default(),

@@ -85,7 +85,7 @@ export: {push: {url: "http://meter:8888/api/v1/events?x=1", token: t, batch_max:
 telemetry:
   genai: both
   tenants_max: 7
-  scope_labels: off
+  scope_labels: on
   native_histograms: on
   access_log: all
   otlp:

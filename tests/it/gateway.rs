@@ -307,16 +307,9 @@ impl Gateway {
         }
     }
 
-    /// `/metrics` without the labels that every series has.
+    /// `/metrics` as text.
     pub(crate) fn metrics(&self) -> String {
-        let version = env!("CARGO_PKG_VERSION");
-        let schemas = "https://opentelemetry.io/schemas";
-        let mut text = self.admin("/metrics").text().to_owned();
-        for schema in ["1.41.1", "gen-ai-dev/1.42.0-dev"] {
-            text = text.replace(&format!("otel_scope_schema_url=\"{schemas}/{schema}\","), "");
-        }
-        let scope = format!("otel_scope_name=\"taximeter\",otel_scope_version=\"{version}\"");
-        text.replace(&format!("{{{scope}}}"), "").replace(&format!("{scope},"), "")
+        self.admin("/metrics").text().to_owned()
     }
 
     /// `/metrics` in the format that is asked for.

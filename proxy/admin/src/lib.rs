@@ -21,6 +21,7 @@
 //!   file. Outside the API, a browser gets the problem as a page.
 //! - `ask`: a question to the store. Each has a thread of its own; at most four run at once, for at
 //!   most nine seconds.
+//! - `compress`: gzip for whoever asks for it, piece by piece as it is read.
 //! - `openapi`: the OpenAPI document. utoipa makes it from the routes and types. A unit test
 //!   compares it with the routes, black-box tests compare every answer with its schema, and the API
 //!   reference in `docs/` is made from it.
@@ -41,6 +42,7 @@
 
 mod access;
 mod ask;
+mod compress;
 mod console;
 mod export;
 mod live;
@@ -148,6 +150,7 @@ fn router(current: InForce) -> Router {
         .layer(middleware::from_fn_with_state(current.clone(), access::authorise))
         .layer(limits)
         .layer(middleware::from_fn(console::problems_as_pages))
+        .layer(middleware::from_fn(compress::compressed))
         .with_state(current)
 }
 
