@@ -40,6 +40,7 @@ mod endings;
 mod export_sums;
 mod exports;
 mod first_token;
+mod followers;
 mod full_disk;
 mod given_up;
 mod hanging;
