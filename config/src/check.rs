@@ -12,6 +12,7 @@ use std::sync::Arc;
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Currency;
 
+use crate::addresses::admin_problem;
 use crate::content::{Content, captures};
 use crate::mistake::Invalid;
 use crate::model::{
@@ -28,7 +29,7 @@ use crate::schema::{
 };
 use crate::secret::Secret;
 use crate::terms;
-use crate::tls::{RawAdminTls, admin_problem};
+use crate::tls::RawAdminTls;
 use crate::value::Value;
 use crate::values::{HeaderText, Label, Sha256};
 use limits::limits;
@@ -39,18 +40,18 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
     let prices = raw.prices.given().map_or(default.prices, |raw| prices(raw, reader));
     let currency = prices.currency;
     let upstreams = raw.upstreams.0.and_then(|list| upstreams(list, currency, reader));
-    let admin_location = raw.admin.as_ref().given().or(raw.listen.as_ref().given());
-    let admin_location = admin_location.map(|at| at.location.clone());
-    let listen = raw.listen.or(default.listen);
-    let admin = raw.admin.or(default.admin);
+    let (given_listen, given_admin) = (raw.listen.given(), raw.admin.given());
+    let listen = given_listen.as_ref().map_or(default.listen, |raw| raw.addresses.clone());
+    let admin = given_admin.as_ref().map_or(default.admin, |raw| raw.addresses.clone());
     // A wrong token is reported already.
     let is_guarded = !matches!(raw.admin_token, Optional::Absent)
         || RawAdminTls::asks_for_certificates(&raw.admin_tls);
     // The defaults fit together, so the file gives one of the two when there is a problem.
-    if let (Some(why), Some(admin_location)) =
-        (admin_problem(listen, admin, is_guarded), admin_location)
+    if let Some((address, why)) = admin_problem(&listen, &admin, is_guarded)
+        && let Some(location) =
+            given_admin.or(given_listen).and_then(|given| given.location(address))
     {
-        reader.invalid::<SocketAddr>(&admin_location, &admin.to_string(), &why);
+        reader.invalid::<SocketAddr>(&location, &address.to_string(), &why);
     }
     let tokenizers =
         raw.tokenizers.given().map_or(Some(Vec::new()), |list| tokenizers(list, reader));

@@ -2,10 +2,10 @@
 
 use taximeter_meter::UsageAsk;
 
+use crate::addresses::admin_problem;
 use crate::mistake::{Invalid, Mistake, Mistakes};
 use crate::model::{Config, ModelPattern, OnClientLeft, Upstream, UpstreamUrl};
 use crate::reader::quoted;
-use crate::tls::admin_problem;
 use crate::value::Value;
 
 /// The name of the upstream that `--upstream` gives.
@@ -14,9 +14,9 @@ const UPSTREAM: &str = "upstream";
 /// Flags that override the file, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `--listen`: where clients connect.
+    /// `--listen`: where clients connect; several addresses with commas.
     pub listen: Option<String>,
-    /// `--admin`: the admin address.
+    /// `--admin`: the admin address; several with commas.
     pub admin: Option<String>,
     /// `--data-dir`: journal and store.
     pub data_dir: Option<String>,
@@ -51,10 +51,10 @@ impl Config {
         if let Some(url) = flags.read("--upstream", overrides.upstream.as_deref()) {
             self.upstreams = vec![for_everything(url)];
         }
-        let clash = admin_problem(self.listen, self.admin, self.admin_is_guarded());
-        if let Some(why) = clash {
+        let clash = admin_problem(&self.listen, &self.admin, self.admin_is_guarded());
+        if let Some((address, why)) = clash {
             let flag = if overrides.admin.is_some() { "--admin" } else { "--listen" };
-            flags.invalid(flag, &self.admin.to_string(), &why);
+            flags.invalid(flag, &address.to_string(), &why);
         }
         if flags.mistakes.is_empty() { Ok(self) } else { Err(Mistakes::of_flags(flags.mistakes)) }
     }

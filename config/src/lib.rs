@@ -11,6 +11,7 @@
 //! The crate does no I/O: the caller passes functions that read environment variables and files.
 
 mod access_log;
+mod addresses;
 mod check;
 mod content;
 mod described;
@@ -44,6 +45,7 @@ mod versions;
 mod yaml;
 
 pub use access_log::AccessLog;
+pub use addresses::Addresses;
 pub use content::{Capture, Content, Pattern};
 pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;

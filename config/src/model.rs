@@ -15,6 +15,7 @@ use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::{Allowance, Currency, Dated, ExchangeRate, GpuPrice};
 
 use crate::access_log::AccessLog;
+use crate::addresses::Addresses;
 use crate::content::Content;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::limits::Limits;
@@ -28,11 +29,11 @@ pub const ADMIN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCAL
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Where clients connect.
-    pub listen: SocketAddr,
+    pub listen: Addresses,
     /// TLS for client connections.
     pub tls: Option<Tls>,
-    /// The address of metrics, health checks, API and console.
-    pub admin: SocketAddr,
+    /// The addresses of metrics, health checks, API and console.
+    pub admin: Addresses,
     /// The token of callers of the admin address. An address that is not loopback has a token, or
     /// `admin_tls` with `client_ca`.
     pub admin_token: Option<Secret>,
@@ -88,9 +89,9 @@ impl Config {
         const WORKERS_MAX: usize = 4;
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            listen: Addresses::one(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
             tls: None,
-            admin: ADMIN_DEFAULT,
+            admin: Addresses::one(ADMIN_DEFAULT),
             admin_token: None,
             admin_tls: None,
             data_dir: PathBuf::from("./taximeter-data"),
@@ -410,7 +411,7 @@ impl Default for Telemetry {
         Self {
             genai: None,
             tenants_max: 500,
-            scope_labels: true,
+            scope_labels: false,
             native_histograms: false,
             access_log: AccessLog::default(),
             otlp: OtlpKeys::default(),

@@ -99,7 +99,7 @@ impl Config {
         self.limits.keep(&running.limits, &mut waiting);
         // The address that stays may be one that other machines reach.
         if !self.admin_is_guarded()
-            && !self.admin.ip().to_canonical().is_loopback()
+            && !self.admin.are_loopback()
             && self.admin_token != running.admin_token
         {
             self.admin_token.clone_from(&running.admin_token);
@@ -132,7 +132,7 @@ mod tests {
         let (now, differ) = next.clone().while_running(&running);
         let waiting = ["listen", "ledger", "telemetry.tenants_max", "limits.ledger_segment_bytes"];
         assert_eq!(differ, waiting);
-        assert_eq!((now.listen, &now.ledger), (running.listen, &running.ledger));
+        assert_eq!((&now.listen, &now.ledger), (&running.listen, &running.ledger));
         assert!(!now.receipts);
         assert_eq!(now.telemetry.access_log, next.telemetry.access_log);
         assert_eq!(now.limits.drain, next.limits.drain);
@@ -143,7 +143,7 @@ mod tests {
     fn an_address_that_stays_open_to_strangers_keeps_its_token() {
         let running = config("admin: 0.0.0.0:9464\nadmin_token: sesame-0123456789abcdef\n");
         let (now, differ) = config("").while_running(&running);
-        assert_eq!((now.admin, &now.admin_token), (running.admin, &running.admin_token));
+        assert_eq!((&now.admin, &now.admin_token), (&running.admin, &running.admin_token));
         assert_eq!(differ, ["admin", "admin_token"]);
         let rotated = "admin: 0.0.0.0:9464\nadmin_token: another-0123456789abcdef\n";
         let (now, differ) = config(rotated).while_running(&running);

@@ -9,13 +9,13 @@ mod prices;
 mod telemetry;
 mod tenants;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use jiff::civil::Date;
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Money;
 
+use crate::addresses::RawAddresses;
 use crate::json_schema::{default, required, without};
 use crate::limits::RawLimits;
 use crate::model::{ModelPattern, OnClientLeft, UpstreamUrl};
@@ -34,13 +34,14 @@ pub(crate) use tenants::{RawAllowance, RawApiKey, RawHeader, RawTenant, RawTenan
 keys! {
     /// The keys at the top level.
     RawConfig {
-        /// The address where clients connect, with HTTP/1.1 or HTTP/2 (h2c).
-        listen: Optional<Spanned<SocketAddr>> = default("127.0.0.1:8080").example("0.0.0.0:8080"),
+        /// The address where clients connect, with HTTP/1.1 or HTTP/2 (h2c), or a list of addresses.
+        listen: Optional<RawAddresses> =
+            default("127.0.0.1:8080").example(r#"["0.0.0.0:8080", "[::]:8080"]"#),
         /// TLS for client connections.
         tls: Optional<RawTls> = without("no TLS"),
-        /// The address of metrics, health checks, the API and the console. An address that is not
-        /// loopback needs `admin_token`, or `admin_tls` with `client_ca`.
-        admin: Optional<Spanned<SocketAddr>> =
+        /// The address of metrics, health checks, the API and the console, or a list of addresses.
+        /// An address that is not loopback needs `admin_token`, or `admin_tls` with `client_ca`.
+        admin: Optional<RawAddresses> =
             default("127.0.0.1:9464").example("127.0.0.1:9000"),
         /// The token that callers of the admin address send as `authorization: Bearer …`; at least
         /// 16 characters.
@@ -75,8 +76,8 @@ keys! {
         telemetry: Optional<RawTelemetry> = without("the defaults of its keys"),
         /// Whether answers that are not streams carry `x-taximeter-tokens` and `x-taximeter-cost`.
         receipts: Optional<Spanned<bool>> = default("on").example("off"),
-        /// Whether Taximeter forwards paths that it does not know. It records their requests as
-        /// unknown.
+        /// Whether Taximeter forwards paths that it does not know, and other methods of those that
+        /// it knows. It records their requests as unknown.
         passthrough: Optional<Spanned<bool>> = default("off").example("on"),
         /// Labels that every record carries, such as where the gateway runs.
         resource: Optional<Table<Label>> =
@@ -100,7 +101,7 @@ keys! {
         provider: Optional<Spanned<Name>> =
             without("the provider of the dialect; `unknown` if nothing names that").example("my-vllm"),
         /// The models that this upstream serves. `*` stands for any run of characters. A request that
-        /// names no model goes to the first upstream with `*`.
+        /// names no model goes to the first upstream with `*`, or else to the first of all.
         models: Optional<List<Spanned<ModelPattern>>> =
             default(r#"["*"]"#).example(r#"["gpt-*", "o4-*"]"#),
         /// The usage that Taximeter asks a stream for: `final` at its end, `continuous` in every

@@ -85,7 +85,7 @@ export: {push: {url: "http://meter:8888/api/v1/events?x=1", token: t, batch_max:
 telemetry:
   genai: both
   tenants_max: 7
-  scope_labels: off
+  scope_labels: on
   native_histograms: on
   access_log: all
   otlp:
@@ -384,7 +384,7 @@ fn flags_win_over_the_file() {
         ..Overrides::default()
     };
     let config = load(SMALL).unwrap().with(&overrides).unwrap();
-    assert_eq!((config.listen.port(), config.admin.port()), (80, 9464));
+    assert_eq!((config.listen.first().port(), config.admin.first().port()), (80, 9464));
     assert_eq!(config.upstreams.len(), 1);
     assert_eq!(config.upstreams[0].url.host, "other");
 }

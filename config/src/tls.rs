@@ -1,10 +1,8 @@
-//! TLS of client connections and of the admin address, and who may reach the admin address.
+//! TLS of client connections and of the admin address.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::json_schema::{required, without};
-use crate::mistake::Invalid;
 use crate::model::Tls;
 use crate::reader::{Optional, Reader, Required, Spanned, keys};
 
@@ -70,27 +68,4 @@ fn files(
 ) -> Option<Tls> {
     let file = |at: Spanned<PathBuf>| reader.resolve(&at.value);
     Some(Tls { cert: file(cert.0?), key: file(key.0?), client_ca: client_ca.given().map(file) })
-}
-
-/// Why the two addresses clash, or why the admin address needs a token.
-pub(crate) fn admin_problem(
-    listen: SocketAddr,
-    admin: SocketAddr,
-    is_guarded: bool,
-) -> Option<Invalid> {
-    let (ours, theirs) = (admin.ip().to_canonical(), listen.ip().to_canonical());
-    let overlap = ours == theirs || ours.is_unspecified() || theirs.is_unspecified();
-    if admin.port() == listen.port() && admin.port() != 0 && overlap {
-        return Some(Invalid::new(
-            "is also the address where clients connect",
-            "another port than `listen` has",
-        ));
-    }
-    if !ours.is_loopback() && !is_guarded {
-        return Some(Invalid::new(
-            "can be reached from other machines",
-            "a loopback address, or `admin_token` or `admin_tls` with `client_ca` in the file",
-        ));
-    }
-    None
 }

@@ -13,7 +13,7 @@ const { admin } = taxi;
 const chromium = await browser();
 let checks = 0;
 
-const json = async (path) => (await fetch(admin + path)).json();
+const json = async (path) => (await fetch(new URL(path, admin))).json();
 const equal = (shown, told, what) => {
   assert.equal(shown, told, what);
   checks += 1;

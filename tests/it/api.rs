@@ -13,6 +13,7 @@ use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{Message, bare, json_answer};
 use crate::patience::patiently;
 
+mod compressed;
 mod console;
 mod description;
 mod docs;

@@ -115,27 +115,32 @@ fn every_route_leaves_the_model_to_the_upstream_that_serves_all() {
 }
 
 #[test]
-fn a_model_is_required_where_no_upstream_serves_all() {
+fn without_an_upstream_that_serves_all_the_first_one_chooses() {
     let engine = Engine::start();
-    let gateway =
-        Setup::before(&engine).upstream("dialect: openai, models: ['gpt-*', 'text-*']").start();
-    for (route, body) in [
-        ("/v1/responses", STORED_PROMPT),
-        ("/v1/chat/completions", r#"{"messages":[]}"#),
-        ("/v1/messages", r#"{"messages":[]}"#),
-        ("/v1/embeddings", r#"{"input":"Where?"}"#),
+    let members = format!(
+        "name: first, url: 'http://{}', dialect: openai, models: ['gpt-*', 'text-*']}}, \
+         {{name: second, url: 'http://127.0.0.1:9', dialect: openai, models: ['claude-*']",
+        engine.address()
+    );
+    let gateway = Setup::with_upstream(&members).start();
+    for (route, body, reply) in [
+        ("/v1/responses", STORED_PROMPT, RESPONSE),
+        ("/v1/chat/completions", r#"{"messages":[]}"#, CHAT_ANSWER),
+        ("/v1/messages", r#"{"messages":[]}"#, MESSAGE_ANSWER),
+        ("/v1/moderations", r#"{"input":"Where?"}"#, r#"{"model":"omni-moderation-latest"}"#),
     ] {
-        let refused = gateway.ask(&post(route, "Connection: close\r\n", body));
-        assert_eq!((refused.status(), refused.header("x-should-retry")), (400, Some("false")));
-        let error = &refused.json()["error"];
-        assert_eq!(error["code"], "model_required", "{route}: {error}");
+        let request = post(route, "Connection: close\r\n", body);
+        let mut client = Client::saying(gateway.address(), &request);
+        assert_eq!(engine.answer_once(&json_answer(reply)).text(), body);
+        assert_eq!(client.answer().status(), 200);
+        let record = gateway.records().pop().expect("its record");
+        assert_eq!(record["upstream"], "first", "{record}");
+        assert!(record["response_model"].is_string(), "priced by what answers: {record}");
     }
+    // What is named must be served.
+    let named = gateway.ask(&post("/v1/chat/completions", "", r#"{"model":"llama-3"}"#));
+    assert_eq!(named.status(), 404);
     engine.assert_untouched();
-    // What has a default of its own goes to the first.
-    let request = post("/v1/moderations", "Connection: close\r\n", r#"{"input":"Where?"}"#);
-    let mut client = Client::saying(gateway.address(), &request);
-    engine.answer_once(&json_answer(r#"{"model":"omni-moderation-latest"}"#));
-    assert_eq!(client.answer().status(), 200);
 }
 
 #[test]

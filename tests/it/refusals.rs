@@ -158,19 +158,15 @@ fn a_model_that_no_upstream_serves_is_a_404_that_names_it_cut_short() {
 }
 
 #[test]
-fn paths_are_matched_byte_for_byte() {
+fn a_path_that_no_server_takes_for_a_route_is_a_404() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     for target in [
         "/v1",
-        "/v1/chat/completions/",
-        "//v1/chat/completions",
         "/V1/chat/completions",
-        "/v1/chat%2fcompletions",
-        "/v1/x/../chat/completions",
-        "/v1/./chat/completions",
-        "/v1/x/%2e%2e/chat/completions",
-        "/v1/%63hat/completions",
+        "/v1/chat/completions;a=b",
+        "/v1/chat//../completions",
+        "/v1/%2563hat/completions",
         "/v1/unknown",
         "/metrics",
     ] {

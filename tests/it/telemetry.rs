@@ -323,20 +323,22 @@ fn openmetrics_shows_the_trace_and_the_request_behind_a_sample() {
 }
 
 #[test]
-fn the_scope_is_on_every_series_and_what_emits_in_one() {
+fn the_scope_is_on_every_series_where_it_is_asked_for_and_what_emits_in_one() {
     let engine = Engine::start();
-    let gateway = Setup::before(&engine).with("resource: {k8s.pod.name: pod-7}").start();
-    let (_, text) = scrape(&gateway, "");
+    let scope = "telemetry: {scope_labels: on}";
+    let setup = Setup::before(&engine).with("resource: {k8s.pod.name: pod-7}");
+    let (_, text) = scrape(&setup.with(scope).start(), "");
     let series: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
     assert!(series[0].starts_with("target_info{k8s_pod_name=\"pod-7\",service_instance_id="));
     assert!(series[1..].iter().all(|line| line.contains("{otel_scope_name=\"taximeter\"")));
-    let plain = Setup::before(&engine).with("telemetry: {scope_labels: off}").start();
+    let plain = Setup::before(&engine).start();
     assert!(!scrape(&plain, "").1.contains("otel_scope_"));
     for (genai, schema) in
         [("v1_41", Some("1.41.1")), ("latest", Some("gen-ai-dev/1.42.0-dev")), ("both", None)]
     {
-        let gateway =
-            Setup::before(&engine).with(&format!("telemetry: {{genai: {genai}}}")).start();
+        let gateway = Setup::before(&engine)
+            .with(&format!("telemetry: {{genai: {genai}, scope_labels: on}}"))
+            .start();
         let (_, text) = scrape(&gateway, "");
         let is_series = |line: &&str| !line.starts_with('#') && !line.starts_with("target_info");
         let series = text.lines().filter(is_series);

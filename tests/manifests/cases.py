@@ -239,7 +239,7 @@ BAD_WEBHOOK = [
 AT_START = {
     "tls": {"cert": "tls.crt", "key": "tls.key"}, "workers": 3, "ledger": {"durability": "os"},
     "export": {"push": {"url": "http://receiver.models.svc"}}, "resource": {"cloud.region": "eu"},
-    "telemetry.genai": "latest", "telemetry.tenants_max": 7, "telemetry.scope_labels": "off",
+    "telemetry.genai": "latest", "telemetry.tenants_max": 7, "telemetry.scope_labels": "on",
     "telemetry.native_histograms": "on", "telemetry.otlp": {"endpoint": "http://collector:4318"},
     "telemetry.traces": {"ratio": 1}, "limits.ledger_queue_bytes_max": 100000000, "limits.ledger_segment_bytes": 2000000,
     "limits.series_per_metric_max": 700,

@@ -21,8 +21,9 @@ keys! {
             without("`v1_41`, or what `OTEL_SEMCONV_STABILITY_OPT_IN` says").example("latest"),
         /// The most tenants with their own label in metrics. All further tenants are `other`.
         tenants_max: Optional<Spanned<AtLeast<1>>> = default("500").example("50"),
-        /// Whether every series of `/metrics` has `otel_scope_name` and `otel_scope_version`.
-        scope_labels: Optional<Spanned<bool>> = default("on").example("off"),
+        /// Whether every series of `/metrics` has `otel_scope_name` and `otel_scope_version`, some 200
+        /// bytes for each.
+        scope_labels: Optional<Spanned<bool>> = default("off").example("on"),
         /// Whether histograms also have native buckets, for Prometheus servers that scrape them.
         native_histograms: Optional<Spanned<bool>> = default("off").example("on"),
         /// Which requests get a log line when they end: none, those that failed or were refused, or

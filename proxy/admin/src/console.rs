@@ -53,11 +53,12 @@ pub(super) async fn problems_as_pages(request: Request, next: Next) -> Response 
     let accepted = request.headers().get(header::ACCEPT).map(|accept| accept.as_bytes());
     let is_person = accepted.is_some_and(|accept| accept.starts_with(b"text/html"))
         && !request.uri().path().starts_with("/api/");
+    let path = request.uri().path().to_owned();
     let answer = next.run(request).await;
     let Some(problem) = answer.extensions().get::<Problem>().filter(|_| is_person) else {
         return answer;
     };
-    let mut page = page::problem(answer.status(), problem);
+    let mut page = page::problem(&path, answer.status(), problem);
     for name in [header::WWW_AUTHENTICATE, header::ALLOW, header::RETRY_AFTER] {
         for value in answer.headers().get_all(&name) {
             page.headers_mut().append(&name, value.clone());

@@ -21,6 +21,7 @@
 //!   file. Outside the API, a browser gets the problem as a page.
 //! - `ask`: a question to the store. Each has a thread of its own; at most four run at once, for at
 //!   most nine seconds.
+//! - `compress`: gzip for whoever asks for it, piece by piece as it is read.
 //! - `openapi`: the OpenAPI document. utoipa makes it from the routes and types. A unit test
 //!   compares it with the routes, black-box tests compare every answer with its schema, and the API
 //!   reference in `docs/` is made from it.
@@ -41,6 +42,7 @@
 
 mod access;
 mod ask;
+mod compress;
 mod console;
 mod export;
 mod live;
@@ -56,7 +58,7 @@ mod status;
 mod usage;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -68,6 +70,7 @@ use axum::routing::{MethodRouter, get};
 use axum::{BoxError, Router};
 use hyper::body::Incoming;
 use taximeter_gateway::gateway::Current;
+use taximeter_net::listening::Listeners;
 use taximeter_net::serving::{Bounds, Caller, HeadBounds, Server};
 use taximeter_net::tls::Tls;
 use tower::timeout::error::Elapsed;
@@ -86,27 +89,22 @@ const CONNECTION_AGE_MAX: Duration = Duration::from_secs(3600);
 /// Open connections from one IP address: half of all, so that health probes always find a free one.
 const CONNECTIONS_PER_PEER_MAX: usize = 128;
 
-/// Serves the admin address until the runtime ends. Returns the address that it listens on.
-///
-/// Errors: it cannot listen on the address.
-pub fn start(current: Current, tls: Option<Tls>) -> io::Result<SocketAddr> {
+/// Serves the admin address, on all of these sockets, until the runtime ends.
+pub fn start(current: Current, listeners: Vec<TcpListener>, tls: Option<Tls>) {
     let gateway = current.get();
-    let listener = std::net::TcpListener::bind(gateway.config.admin)?;
-    listener.set_nonblocking(true)?;
-    let address = listener.local_addr()?;
     let app = router(InForce(current.clone()));
     let heads = move || HeadBounds::of(&current.get().config.limits);
     gateway.background.spawn(async move {
-        if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
+        let listeners = listeners.into_iter().map(tokio::net::TcpListener::from_std);
+        if let Ok(listeners) = listeners.collect::<io::Result<Vec<_>>>() {
             let answer = move |request, caller| answer(app.clone(), request, caller);
             let bounds = Bounds {
                 connections_per_peer_max: Some(CONNECTIONS_PER_PEER_MAX),
                 ..Bounds::of_age(CONNECTION_AGE_MAX)
             };
-            Server::new(bounds).serve(listener, tls, heads, answer).await;
+            Server::new(bounds).serve(Listeners::new(listeners), tls, heads, answer).await;
         }
     });
-    Ok(address)
 }
 
 /// Answers one request. The request carries facts about its connection for `access`.
@@ -152,6 +150,7 @@ fn router(current: InForce) -> Router {
         .layer(middleware::from_fn_with_state(current.clone(), access::authorise))
         .layer(limits)
         .layer(middleware::from_fn(console::problems_as_pages))
+        .layer(middleware::from_fn(compress::compressed))
         .with_state(current)
 }
 

@@ -34,6 +34,7 @@ use crate::journey::identify::tenant::Directory;
 use crate::known_dialect::KnownDialect;
 use crate::live::Live;
 use crate::permits::AdminPermits;
+use crate::probes::Probes;
 use crate::refused_questions::RefusedQuestions;
 use crate::reload::InForce;
 use crate::tariffs::Tariffs;
@@ -145,6 +146,7 @@ struct UpstreamState {
     health: Health,
     dialect: KnownDialect,
     refused_questions: RefusedQuestions,
+    probes: Probes,
 }
 
 impl Gateway {
@@ -273,6 +275,11 @@ impl Gateway {
     /// Where an upstream has refused to be asked for usage.
     pub fn refused_questions(&self, index: usize) -> &RefusedQuestions {
         &self.upstream_state(index).refused_questions
+    }
+
+    /// What an upstream has just answered to probes.
+    pub(crate) fn probes(&self, index: usize) -> &Probes {
+        &self.upstream_state(index).probes
     }
 
     /// `gen_ai.provider.name` of an upstream: as configured, or by its dialect.

@@ -7,6 +7,7 @@
 pub mod admit;
 mod body;
 pub mod identify;
+mod probe;
 pub mod refuse;
 mod relay;
 pub(crate) mod report;
@@ -104,13 +105,19 @@ async fn steps(
     peer.body_is_unread(!body.is_end_stream());
     identify::clear(gateway, peer, &head)?;
     if head.method == Method::OPTIONS
-        && let Some(allow) = identify::allowed(head.uri.path())
+        && let Some(allow) = identify::allowed(gateway, head.uri.path())
     {
         let answer = refuse::options(allow);
         report.passed((None, Some(answer.status())));
         return Ok(answer.map(ReplyBody::whole));
     }
-    let mut call = identify::call(gateway, peer, arrival, &mut head)?;
+    let (route, path_model) = identify::route(gateway, &head)?;
+    if route.billing == Billing::Probe {
+        let answer = probe::answer(gateway, &head).await?;
+        report.passed((Some(route.template), Some(answer.status())));
+        return Ok(answer.map(ReplyBody::whole));
+    }
+    let mut call = identify::call(gateway, peer, arrival, &mut head, (route, path_model))?;
     report.identified(&call.caller);
     let admission = admit::admission(gateway, &call)?;
     call.stage_times.identified = Some(clock::now());
@@ -127,7 +134,7 @@ async fn steps(
             report.is_left_to_settlement();
             relay::open(worker, peer, head, &mut chosen, Some(settlement)).await
         }
-        Billing::Free => {
+        Billing::Free | Billing::Probe => {
             let template = call.route.template;
             report.goes_on(Onward { upstream: chosen.index, stage_times: call.stage_times });
             let shown = Settlement::of_shown(gateway, &call, &chosen);

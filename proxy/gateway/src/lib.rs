@@ -144,6 +144,7 @@ pub mod known_dialect;
 pub mod listen;
 pub mod live;
 pub mod permits;
+mod probes;
 pub mod recognise;
 pub mod refused_questions;
 pub mod reload;

@@ -20,11 +20,12 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::concurrency::ConcurrencyLimit;
+use crate::listening::Listeners;
 use crate::tls::Tls;
 use crate::upstream::{HTTP_1, HTTP_2};
 
@@ -100,7 +101,7 @@ impl Server {
     /// connection.
     pub async fn serve<F, A, B>(
         &self,
-        listener: TcpListener,
+        listeners: impl Into<Listeners>,
         tls: Option<Tls>,
         heads: impl Fn() -> HeadBounds,
         answer: F,
@@ -109,12 +110,13 @@ impl Server {
         A: Future<Output = Response<B>> + Send + 'static,
         B: Reply,
     {
+        let mut listeners = listeners.into();
         loop {
             // Never closed.
             let Ok(connection_permit) = self.connections.clone().acquire_owned().await else {
                 return;
             };
-            let Ok((socket, peer)) = listener.accept().await else {
+            let Ok((socket, peer)) = listeners.accept().await else {
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             };

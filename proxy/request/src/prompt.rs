@@ -27,7 +27,7 @@ const CONTENT_DEPTH_MAX: usize = 8;
 
 /// What engines call what is embedded, compared or classified, but for `input`: rerank, score, and
 /// routes of their own.
-const BESIDE_INPUT: [&str; 14] = [
+const BESIDE_INPUT: [&str; 15] = [
     "query",
     "queries",
     "documents",
@@ -42,6 +42,7 @@ const BESIDE_INPUT: [&str; 14] = [
     "content",
     "messages",
     "requests",
+    "prompt",
 ];
 
 /// Members of a part with text for the model, or with further parts.

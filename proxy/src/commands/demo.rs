@@ -16,6 +16,7 @@ use clap::Args;
 use sha2::{Digest, Sha256};
 use taximeter_simulator::{Behaviour, Simulator};
 use taximeter_system::signals::Stop;
+use taximeter_system::stdout;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -77,7 +78,12 @@ fn show(args: &DemoArgs, home: &Home, runtime: &Runtime, gateway: &Gateway) -> a
     gateway.bill(&mut out)?;
     writeln!(out, "\n{}", where_to_look(gateway, home, args.keep))?;
     if args.keep && end == End::TimeOver {
-        runtime.block_on(stopped());
+        runtime.block_on(async {
+            tokio::select! {
+                () = stopped() => {}
+                () = stdout::reader_left() => {}
+            }
+        });
     }
     Ok(())
 }
@@ -99,6 +105,7 @@ async fn drive(
     let mut ticks = tokio::time::interval(screen.period());
     let started = ticks.tick().await;
     let mut stop = std::pin::pin!(stopped());
+    let mut left = std::pin::pin!(stdout::reader_left());
     let mut over = std::pin::pin!(tokio::time::sleep_until(started + seconds));
     let end = loop {
         tokio::select! {
@@ -106,6 +113,7 @@ async fn drive(
             failure = traffic.failure() => failure?,
             () = &mut over => break End::TimeOver,
             () = &mut stop => break End::Stopped,
+            () = &mut left => return Err(io::Error::from(io::ErrorKind::BrokenPipe).into()),
         }
     };
     traffic.finish(LAST_ANSWERS).await?;

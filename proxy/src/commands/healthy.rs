@@ -57,7 +57,7 @@ pub(crate) fn run(args: &HealthyArgs) -> anyhow::Result<ExitCode> {
     let url = match (&args.admin, &args.config) {
         (Some(url), _) => url.clone(),
         (None, Some(file)) => match load::config(file) {
-            Ok(config) => here(config.admin, config.admin_tls.is_some())?,
+            Ok(config) => here(config.admin.first(), config.admin_tls.is_some())?,
             Err(fault) => {
                 exit::complain(&fault.to_string());
                 return Ok(Exit::Configuration.into());

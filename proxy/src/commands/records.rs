@@ -7,6 +7,7 @@ use clap::Args;
 use taximeter_billing::{Moment, Zone};
 use taximeter_ledger::Record;
 use taximeter_store::{Feed, Filter, Store, StoreError};
+use taximeter_system::stdout;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -59,7 +60,7 @@ pub(crate) struct RecordsArgs {
     #[arg(long, value_name = "NUMBER")]
     limit: Option<u32>,
 
-    /// Print each new record when its request ends, until Ctrl-C
+    /// Print each new record when its request ends, until Ctrl-C or until nobody reads the output
     #[arg(long, short)]
     follow: bool,
 
@@ -149,7 +150,7 @@ fn line(out: &mut dyn Write, record: &Record) -> Result<(), Failure> {
     Ok(out.write_all(b"\n")?)
 }
 
-/// Waits between two searches. Ctrl-C ends the wait.
+/// Waits between two searches. Ctrl-C ends the wait, and so does a reader of the output that leaves.
 struct Pause {
     runtime: Runtime,
     interrupt: Signal,
@@ -167,9 +168,14 @@ impl Pause {
 
     /// Waits. Returns whether to continue.
     fn wait(&mut self, time: Duration) -> bool {
-        let look = tokio::time::timeout;
         let interrupt = &mut self.interrupt;
-        self.runtime.block_on(async { look(time, interrupt.recv()).await.is_err() })
+        self.runtime.block_on(async {
+            tokio::select! {
+                _ = interrupt.recv() => false,
+                () = stdout::reader_left() => false,
+                () = tokio::time::sleep(time) => true,
+            }
+        })
     }
 }
 

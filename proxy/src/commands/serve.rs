@@ -7,7 +7,7 @@ mod signals;
 mod tell;
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use taximeter_config::{Config, Overrides};
+use taximeter_config::{Addresses, Config, Overrides};
 use taximeter_gateway::gateway::{Current, Gateway, ProcessParts, Rules};
 use taximeter_gateway::listen::Workers;
 use taximeter_gateway::recognise;
 use taximeter_journal::{Event, Journal, JournalError, Options};
+use taximeter_net::listening::{self, BindFault};
 use taximeter_net::tls::{Reload, Tls, Watch};
 use taximeter_store::feeder::Feeder;
 use taximeter_store::push::Delivery;
@@ -74,12 +75,13 @@ pub(crate) struct ServeArgs {
     /// Base URL of the engine, such as http://127.0.0.1:8000
     #[arg(long, value_name = "URL", env = "TAXIMETER_UPSTREAM")]
     upstream: Option<String>,
-    /// Address for clients [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR", env = "TAXIMETER_LISTEN")]
-    listen: Option<String>,
-    /// Admin address for metrics, health, usage API and console [default: 127.0.0.1:9464]
-    #[arg(long, value_name = "ADDR", env = "TAXIMETER_ADMIN")]
-    admin: Option<String>,
+    /// Address for clients, or several with commas [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR", env = "TAXIMETER_LISTEN", value_delimiter = ',')]
+    listen: Vec<String>,
+    /// Admin address for metrics, health, usage API and console, or several with commas [default:
+    /// 127.0.0.1:9464]
+    #[arg(long, value_name = "ADDR", env = "TAXIMETER_ADMIN", value_delimiter = ',')]
+    admin: Vec<String>,
     /// Directory for the ledger and the SQLite store [default: ./taximeter-data]
     #[arg(long, value_name = "DIR", env = "TAXIMETER_DATA_DIR")]
     data_dir: Option<String>,
@@ -122,8 +124,8 @@ struct Begun {
 fn begin(runtime: Runtime, args: &ServeArgs) -> anyhow::Result<Result<Begun, Exit>> {
     let overrides = Overrides {
         upstream: args.upstream.clone(),
-        listen: args.listen.clone(),
-        admin: args.admin.clone(),
+        listen: (!args.listen.is_empty()).then(|| args.listen.join(",")),
+        admin: (!args.admin.is_empty()).then(|| args.admin.join(",")),
         data_dir: args.data_dir.clone(),
     };
     let source = args.config.clone().map(|file| Source { file, overrides: overrides.clone() });
@@ -182,10 +184,10 @@ pub(crate) struct Running {
     delivery: Option<Delivery>,
     otlp: Vec<pusher::Pusher>,
     runtime: Runtime,
-    /// The address for clients.
-    pub(crate) listen: SocketAddr,
-    /// The admin address.
-    pub(crate) admin: SocketAddr,
+    /// The addresses for clients.
+    pub(crate) listen: Addresses,
+    /// The admin addresses.
+    pub(crate) admin: Addresses,
 }
 
 /// Starts the gateway. The ledger opens first, and the address for clients last.
@@ -260,14 +262,22 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;
     // The listener is open before `/readyz` says that the gateway is ready.
-    let listener = TcpListener::bind(gateway.config.listen)
-        .with_context(|| format!("cannot listen on {}", gateway.config.listen))?;
-    let admin = taximeter_admin::start(current.clone(), admin_tls)
-        .with_context(|| format!("cannot listen on {} (admin)", gateway.config.admin))?;
-    let workers = Workers::start(listener, &current, tls.as_ref())?;
+    let listeners = listening::bind(&gateway.config.listen)?;
+    let admin_listeners =
+        listening::bind(&gateway.config.admin).map_err(|BindFault { address, source }| {
+            anyhow::Error::new(source).context(format!("cannot listen on {address} (admin)"))
+        })?;
+    let (listen, admin) = (addresses(&listeners)?, addresses(&admin_listeners)?);
+    taximeter_admin::start(current.clone(), admin_listeners, admin_tls);
+    let workers = Workers::start(listeners, &current, tls.as_ref())?;
     recognise::start(&gateway);
-    let listen = workers.address;
     Ok(Running { current, replace, workers, feeder, delivery, otlp, runtime, listen, admin })
+}
+
+/// Where these sockets listen; the ports are real even if 0 was asked for.
+fn addresses(listeners: &[TcpListener]) -> anyhow::Result<Addresses> {
+    let addresses = listeners.iter().map(TcpListener::local_addr).collect::<Result<Vec<_>, _>>();
+    Addresses::of(&addresses?).context("there is no address to listen on")
 }
 
 fn tell_journal(telemetry: Arc<Telemetry>) -> Box<dyn Fn(&Event<'_>) + Send + Sync> {

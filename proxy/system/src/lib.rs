@@ -15,6 +15,7 @@
 //! - **Changed files** (`look.rs`): the caller compares `stat` results a few times per second.
 //!   inotify would not see a ConfigMap's links change from every folder on their path, and network
 //!   file systems do not report changes.
+//! - **Readers** (`stdout.rs`): a command that follows ends when nobody reads its output any more.
 //! - **Threads** (`thread.rs`): at the end of the process, a thread that takes too long is left
 //!   behind.
 
@@ -26,4 +27,5 @@ pub mod memory;
 pub mod panics;
 pub mod process;
 pub mod signals;
+pub mod stdout;
 pub mod thread;

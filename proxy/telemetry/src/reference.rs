@@ -19,8 +19,8 @@ chooses (`v1_41`, `latest` or `both`), and HTTP as of v1.44.0. The series of Gen
 `taximeter.tenant`. No metric has a part beside its whole. Cached tokens are part of the input and reasoning is part of the output, so
 each has a metric of its own.
 
-In Prometheus, each `.` of a name or key becomes `_`. A histogram has series with `_bucket`, `_sum` and `_count` at the end. Each
-series has `otel_scope_name`, `otel_scope_version` and `otel_scope_schema_url`, unless `telemetry.scope_labels` is `off`. With
+In Prometheus, each `.` of a name or key becomes `_`. A histogram has series with `_bucket`, `_sum` and `_count` at the end. With
+`telemetry.scope_labels: on` each series has `otel_scope_name`, `otel_scope_version` and `otel_scope_schema_url`; with
 `telemetry.genai: both` there is no `otel_scope_schema_url`, because two schemas apply. `target_info` has the attributes of the gateway.
 
 A scraper that asks for OpenMetrics gets an exemplar with each histogram bucket: the last request in that bucket. It has the

@@ -39,6 +39,7 @@ use taximeter_config::{ADMIN_DEFAULT, UpstreamUrl};
 use taximeter_net::upstream::Pair;
 use taximeter_system::clock;
 use taximeter_system::signals::Stop;
+use taximeter_system::stdout;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -169,7 +170,10 @@ pub fn run(args: &TopArgs, out: &mut dyn Write) -> Result<(), TopError> {
             if let Ok(month) = client.month().await {
                 history.set_month(month);
             }
-            sleep(args.every).await;
+            tokio::select! {
+                () = sleep(args.every) => {}
+                () = stdout::reader_left() => return Ok(()),
+            }
             history.add(clock::now(), client.poll().await.map_err(failed)?);
             return Ok(plain::write(&history.snapshot(clock::now()), &url, out)?);
         }

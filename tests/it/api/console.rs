@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{BY_HEADER, await_store, list, metered, with};
+use crate::client::ask;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE, WORLD};
 use crate::gateway::{Gateway, Setup};
-use crate::http::{Message, json_answer, stream_answer};
+use crate::http::{Message, bare, json_answer, stream_answer};
 
 /// Most bytes of a page.
 const PAGE_BYTES_MAX: usize = 100 << 10;
@@ -68,11 +69,9 @@ fn page(answer: &Message) -> String {
             let inline = |word: &str| word.contains('=') && word.starts_with("on");
             let inline = tag.contains(" style=") || tag.split(' ').any(inline);
             assert!(!inline, "nothing inline: {tag}");
-            for address in [" href=\"", " src=\"", " action=\""] {
-                if let Some((_, rest)) = tag.split_once(address) {
-                    let own = rest.starts_with('/') && !rest.starts_with("//");
-                    assert!(own || rest.starts_with('#'), "only what is ours: {tag}");
-                }
+            for address in links(tag) {
+                let own = address.starts_with("./") || address.starts_with("../");
+                assert!(own || address.starts_with('#'), "only what is ours: {tag}");
             }
             if !VOID.contains(&name) {
                 open.push(name);
@@ -81,6 +80,74 @@ fn page(answer: &Message) -> String {
     }
     assert!(open.is_empty(), "everything ends: {open:?}");
     text.to_owned()
+}
+
+/// The addresses in a page, as they stand there.
+fn links(page: &str) -> impl Iterator<Item = String> + '_ {
+    let names = [" href=\"", " src=\"", " action=\"", " data-events=\""];
+    names.into_iter().flat_map(|name| {
+        let ends = page.split(name).skip(1).filter_map(|rest| rest.split_once('"'));
+        ends.map(|(address, _)| address.replace("&amp;", "&"))
+    })
+}
+
+/// Where a browser goes from a page at `path`.
+fn resolved(path: &str, link: &str) -> String {
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    let mut folders: Vec<_> = path.split('/').collect();
+    folders.pop();
+    let mut rest = link;
+    while let Some((step, behind)) = rest.split_once('/').filter(|(step, _)| step.starts_with('.'))
+    {
+        if step == ".." {
+            folders.pop();
+        }
+        rest = behind;
+    }
+    format!("{}/{rest}", folders.join("/"))
+}
+
+#[test]
+fn every_link_keeps_to_the_prefix_under_which_a_proxy_serves_the_console() {
+    const PREFIX: &str = "/teams/taxi";
+    let (_engine, gateway) = metered();
+    let mut seen = BTreeSet::new();
+    let mut asked = pages(&gateway);
+    while let Some(path) = asked.pop() {
+        if !seen.insert(path.clone()) || seen.len() > 200 {
+            continue;
+        }
+        let answer = gateway.admin(&path);
+        assert_eq!(answer.status(), 200, "{path}");
+        if answer.header("content-type") != Some("text/html; charset=utf-8") {
+            continue;
+        }
+        for link in links(answer.text()).filter(|link| !link.starts_with('#')) {
+            let target = resolved(&format!("{PREFIX}{path}"), &link);
+            let target = target.strip_prefix(PREFIX).unwrap_or_else(|| panic!("{path}: {link}"));
+            // Streams and files do not end, or are long.
+            if target.starts_with("/api/v1/live/events") || target.starts_with("/api/v1/export") {
+                assert!(answer.text().contains(&link.replace('&', "&amp;")));
+            } else {
+                asked.push(target.to_owned());
+            }
+        }
+    }
+    for expected in ["/", "/live", "/bill", "/console/style.css", "/metrics", "/api/v1/status"] {
+        assert!(seen.contains(expected), "{expected} is linked: {seen:?}");
+    }
+    let script = gateway.admin("/console/live.js");
+    assert!(!script.text().contains("\"/"), "its addresses are relative to itself");
+    let html = "Accept: text/html\r\nConnection: close\r\n";
+    for path in ["/nowhere", "/no/such/page", "/requests/0"] {
+        let problem = ask(gateway.admin_address(), &bare("GET", path, html));
+        assert!(problem.status() >= 400, "{path}");
+        for link in links(problem.text()).filter(|link| !link.starts_with('#')) {
+            let target = resolved(&format!("{PREFIX}{path}"), &link);
+            let target = target.strip_prefix(PREFIX).unwrap_or_else(|| panic!("{path}: {link}"));
+            assert_eq!(gateway.admin(target).status(), 200, "{path}: {link}");
+        }
+    }
 }
 
 /// The exact value behind the figure that is marked so.
@@ -337,7 +404,7 @@ fn pages_of_requests_follow_each_other() {
         let id = row.split_once("/requests/").expect("a link").1;
         assert!(seen.insert(id.split_once('?').expect("its zone").0.to_owned()), "each once");
         let Some((_, next)) = text.split_once("rel=\"next\" href=\"") else { break };
-        path = next.split_once('"').expect("its end").0.replace("&amp;", "&");
+        path = resolved(&path, &next.split_once('"').expect("its end").0.replace("&amp;", "&"));
         assert!(path.contains("zone=Asia%2FTokyo"), "{path}");
     }
     assert_eq!(seen.len(), 4);

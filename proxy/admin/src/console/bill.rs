@@ -20,7 +20,7 @@ use super::page::{BILL, Page};
 use super::text::{
     count, money, money_text, name, name_or_none, places, price_of, quantity, rounded, unknown,
 };
-use super::view::{PageParams, View, link};
+use super::view::{PageParams, View};
 use crate::ask::ask;
 use crate::problem::ApiError;
 use crate::query::PeriodParams;
@@ -99,7 +99,7 @@ fn months(period: Period, now: Timestamp, view: &View) -> Markup {
             @if let Some(before) = before {
                 a rel="prev" href=(view.with("month", Some(&name(before)))) { "← " (name(before)) }
             }
-            form method="get" action=(BILL) {
+            form method="get" action=(view.root().to(BILL)) {
                 label for="month" { "Month" }
                 input #month name="month" value=(name(period)) size="8" pattern="[0-9]{4}-[0-9]{2}"
                     autocomplete="off";
@@ -305,7 +305,7 @@ fn downloads(period: Period, tenant: Option<&str>, view: &View) -> Markup {
     let to = |path: &str, more: (&str, &str)| {
         let mut asked = vec![more, ("from", from.as_str()), ("to", end.as_str())];
         asked.extend(tenant.map(|tenant| ("tenant", tenant)));
-        link(path, asked)
+        view.plain(path, asked)
     };
     html! {
         section.downloads aria-labelledby="downloads" {

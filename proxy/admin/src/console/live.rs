@@ -10,7 +10,7 @@ use taximeter_gateway::gateway::Gateway;
 use super::charts::{Piece, bar};
 use super::page::{LIVE, Page};
 use super::text::{count_or_unknown, name, name_or_none, seconds_text};
-use super::view::{PageParams, link};
+use super::view::PageParams;
 use crate::live::{LiveAnswer, LiveParams, LiveRequest, live as ask_live};
 use crate::problem::ApiError;
 use crate::query::Params;
@@ -24,7 +24,7 @@ pub(super) async fn live(
 ) -> Result<Response, ApiError> {
     let given: Vec<_> =
         view.given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let events = link("/api/v1/live/events", given);
+    let events = view.plain("/api/v1/live/events", given);
     let answer = ask_live(State(gateway), Params(asked)).await?.0;
     let main = html! {
         div.head {

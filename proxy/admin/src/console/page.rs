@@ -11,7 +11,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::assets::{ICON, SCRIPT, STYLE};
 use super::text::sentence;
-use super::view::View;
+use super::view::{Root, View};
 use crate::problem::{ApiError, Problem};
 
 /// The browser may load only the console's own files. Inline scripts and styles are forbidden.
@@ -81,12 +81,13 @@ impl Page<'_> {
                 }
             }
         };
+        let root = self.view.root();
         let foot = html! {
             (self.view.zone_form())
             p {
                 "Taximeter " (env!("CARGO_PKG_VERSION")) " · "
-                a href="/metrics" { "metrics" } " · "
-                a href="/openapi.json" { "API" }
+                a href=(root.to("/metrics")) { "metrics" } " · "
+                a href=(root.to("/openapi.json")) { "API" }
             }
         };
         let head = html! {
@@ -94,7 +95,7 @@ impl Page<'_> {
                 noscript { meta http-equiv="refresh" content=(seconds); }
             }
         };
-        document(self.title, head, Some(nav), main, foot)
+        document(self.title, &root, head, Some(nav), main, foot)
     }
 }
 
@@ -119,8 +120,9 @@ impl Frame {
     }
 }
 
-/// An error as a page.
-pub(super) fn problem(status: StatusCode, problem: &Problem) -> Response {
+/// An error as a page, which was asked for at `path`.
+pub(super) fn problem(path: &str, status: StatusCode, problem: &Problem) -> Response {
+    let root = Root::from(path);
     let main = html! {
         (explanation(problem))
         @if status == StatusCode::UNAUTHORIZED {
@@ -132,11 +134,11 @@ pub(super) fn problem(status: StatusCode, problem: &Problem) -> Response {
                 }
             }
         } @else {
-            p { a href=(OVERVIEW) { "Back to the overview" } }
+            p { a href=(root.to(OVERVIEW)) { "Back to the overview" } }
         }
     };
     let foot = html! { p { "Status " (status.as_u16()) } };
-    let document = document(&problem.title, html! {}, None, main, foot);
+    let document = document(&problem.title, &root, html! {}, None, main, foot);
     answer(status, document.into_string())
 }
 
@@ -147,7 +149,14 @@ fn explanation(problem: &Problem) -> Markup {
     }
 }
 
-fn document(title: &str, head: Markup, nav: Option<Markup>, main: Markup, foot: Markup) -> Markup {
+fn document(
+    title: &str,
+    root: &Root,
+    head: Markup,
+    nav: Option<Markup>,
+    main: Markup,
+    foot: Markup,
+) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -156,16 +165,16 @@ fn document(title: &str, head: Markup, nav: Option<Markup>, main: Markup, foot: 
                 title { (title) " – Taximeter" }
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                link rel="icon" type="image/svg+xml" href=(ICON);
-                link rel="stylesheet" href=(STYLE);
-                script src=(SCRIPT) defer {}
+                link rel="icon" type="image/svg+xml" href=(root.to(ICON));
+                link rel="stylesheet" href=(root.to(STYLE));
+                script src=(root.to(SCRIPT)) defer {}
                 (head)
             }
             body {
                 a.skip href="#main" { "Skip to the content" }
                 header.top {
-                    a.brand href=(OVERVIEW) {
-                        img src=(ICON) alt="" width="22" height="22";
+                    a.brand href=(root.to(OVERVIEW)) {
+                        img src=(root.to(ICON)) alt="" width="22" height="22";
                         "Taximeter"
                     }
                     @if let Some(nav) = nav { nav aria-label="Pages" { ul { (nav) } } }

@@ -11,7 +11,7 @@ use taximeter_gateway::gateway::Gateway;
 
 use super::page::{PRICES, Page};
 use super::text::{money, name, name_or_none, sentence, unit_price};
-use super::view::{PageParams, View, link};
+use super::view::{PageParams, View};
 use crate::prices::{
     EffectPrice, Price, Prices, PricesParams, UnitPrice, in_force, prices as ask_prices,
 };
@@ -51,7 +51,7 @@ pub(super) async fn prices(
     } else {
         html! {
             p.crumb { a href=(view.to(PRICES, &[])) { "Prices" } }
-            @for price in &found.prices { (whole(price)) }
+            @for price in &found.prices { (whole(price, &view)) }
             (book(&found))
         }
     };
@@ -88,7 +88,7 @@ fn book(found: &Prices) -> Markup {
 
 fn form(asked: &PricesParams, view: &View) -> Markup {
     html! {
-        form.filters method="get" action=(PRICES) {
+        form.filters method="get" action=(view.root().to(PRICES)) {
             div {
                 label for="contains" { "Model name contains" }
                 input #contains name="contains" value=[asked.contains.as_deref()] autocomplete="off"
@@ -180,7 +180,7 @@ fn one(unit: &str) -> &str {
 }
 
 /// Everything about one price.
-fn whole(price: &Price) -> Markup {
+fn whole(price: &Price, view: &View) -> Markup {
     let mut asked = vec![("model", price.model.as_str())];
     asked.extend(price.provider.as_deref().map(|provider| ("provider", provider)));
     html! {
@@ -214,7 +214,7 @@ fn whole(price: &Price) -> Markup {
         }
         p.elsewhere {
             "The same data for programs: "
-            a href=(link("/api/v1/prices", asked)) { "JSON" }
+            a href=(view.plain("/api/v1/prices", asked)) { "JSON" }
         }
     }
 }

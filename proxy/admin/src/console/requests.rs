@@ -13,7 +13,7 @@ use super::text::{
     count, count_or_unknown, money_or_unknown, name, name_or_none, places, seconds,
     seconds_or_unknown,
 };
-use super::view::{PageParams, View, link};
+use super::view::{PageParams, View};
 use crate::problem::ApiError;
 use crate::query::{self, Params};
 use crate::records::{RecordsPage, RecordsParams, records};
@@ -56,7 +56,7 @@ fn filters(asked: &RecordsParams, view: &View) -> Markup {
     let ends = End::ALL.map(End::as_str);
     let times = [("from", "From", &asked.from), ("to", "Before", &asked.to)];
     html! {
-        form.filters method="get" action=(REQUESTS) {
+        form.filters method="get" action=(view.root().to(REQUESTS)) {
             @for (field, word, value) in fields.into_iter().chain(without) {
                 div {
                     label for=(field) { (word) }
@@ -187,7 +187,7 @@ fn paging(found: &RecordsPage, is_first: bool, view: &View) -> Markup {
             @if let Some(next) = &found.next {
                 a rel="next" href=(view.with("cursor", Some(next))) { "Next page →" }
             }
-            a href=(link("/api/v1/records", given)) { "This page as JSON" }
+            a href=(view.plain("/api/v1/records", given)) { "This page as JSON" }
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn period_choice(path: &str, kept: &[(&str, &str)], span: &Span, view
                     aria-current=[(span.named == Some(word)).then_some("true")] { (title) } }
             }
         } }
-        form method="get" action=(path) {
+        form method="get" action=(view.root().to(path)) {
             label for="from" { "From" }
             input #from type="date" name="from" required
                 value=(view.text(span.period.from(), "%Y-%m-%d"));

@@ -29,7 +29,7 @@ pub(super) async fn upstreams(
             (store(&status.store, &view))
         }
         (gateway_facts(&status, &view))
-        p.elsewhere { "The same data for programs: " a href="/api/v1/status" { "JSON" } }
+        p.elsewhere { "The same data for programs: " a href=(view.root().to("/api/v1/status")) { "JSON" } }
     };
     let page = Page { title: "Upstreams", at: UPSTREAMS, view: &view, reload_seconds: None };
     Ok(page.with(main))

@@ -1,4 +1,7 @@
 //! What all pages have in their address: the time zone. Links to other pages keep it.
+//!
+//! Every link is relative to the page it is on, so that a proxy may serve the console under a prefix of
+//! its own.
 
 use std::fmt::Write as _;
 
@@ -70,7 +73,21 @@ impl View {
     /// A link to the page at `path` with these parameters, in this time zone.
     pub(super) fn to(&self, path: &str, parameters: &[(&str, &str)]) -> String {
         let parameters = parameters.iter().copied();
-        link(path, parameters.chain(self.own_zone()))
+        self.plain(path, parameters.chain(self.own_zone()))
+    }
+
+    /// A link to what is at `path`, with these parameters and no others.
+    pub(super) fn plain<'a>(
+        &self,
+        path: &str,
+        parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> String {
+        link(&self.root().to(path), parameters)
+    }
+
+    /// The way to the root of the admin address from this page.
+    pub(super) fn root(&self) -> Root {
+        Root::from(&self.path)
     }
 
     /// A link to this page with one parameter changed, or removed.
@@ -119,7 +136,7 @@ impl View {
     /// A form that changes the time zone and nothing else.
     pub(super) fn zone_form(&self) -> Markup {
         html! {
-            form.zone method="get" action=(self.path) {
+            form.zone method="get" action=(self.root().to(&self.path)) {
                 @for (name, value) in &self.given {
                     input type="hidden" name=(name) value=(value);
                 }
@@ -172,11 +189,25 @@ const SUGGESTED: [&str; 14] = [
     "Australia/Sydney",
 ];
 
+/// The way from a page to the root of the admin address, as `./` or some `../`.
+#[derive(Debug)]
+pub(super) struct Root(String);
+
+impl Root {
+    /// From the page at `path`.
+    pub(super) fn from(path: &str) -> Self {
+        let folders = path.bytes().filter(|byte| *byte == b'/').count().saturating_sub(1);
+        Self(if folders == 0 { "./".to_owned() } else { "../".repeat(folders) })
+    }
+
+    /// The way on to `path`, which begins at the root.
+    pub(super) fn to(&self, path: &str) -> String {
+        format!("{}{}", self.0, path.trim_start_matches('/'))
+    }
+}
+
 /// A path with a query.
-pub(super) fn link<'a>(
-    path: &str,
-    parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> String {
+fn link<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut link = path.to_owned();
     for (index, (name, value)) in parameters.into_iter().enumerate() {
         link.push(if index == 0 { '?' } else { '&' });
@@ -233,11 +264,11 @@ mod tests {
         let view = chosen.view;
         assert_eq!(
             view.with("model", Some("ü")),
-            "/p?tenant=a%26b&model=%C3%BC&zone=Europe%2FBerlin"
+            "./p?tenant=a%26b&model=%C3%BC&zone=Europe%2FBerlin"
         );
-        assert_eq!(view.with("tenant", None), "/p?zone=Europe%2FBerlin");
+        assert_eq!(view.with("tenant", None), "./p?zone=Europe%2FBerlin");
         let usage = view.same_span("/usage", "label:a,b");
-        assert_eq!(usage, "/usage?tenant=a%26b&by=label%3Aa%2Cb&zone=Europe%2FBerlin");
+        assert_eq!(usage, "./usage?tenant=a%26b&by=label%3Aa%2Cb&zone=Europe%2FBerlin");
         assert_eq!(view.text("2026-07-01T00:00:00Z".parse().unwrap(), "%H:%M"), "02:00");
     }
 
@@ -250,5 +281,20 @@ mod tests {
         }
         let twice = chosen("/p?zone=UTC&zone=Asia%2FTokyo").await;
         assert!(matches!(twice, Err(ApiError::Repeated { .. })));
+    }
+
+    #[test]
+    fn links_lead_up_to_the_root_and_down_again() {
+        for (page, to, link) in [
+            ("/", "/", "./"),
+            ("/", "/live", "./live"),
+            ("/live", "/console/icon.svg", "./console/icon.svg"),
+            ("/requests/id", "/requests", "../requests"),
+            ("/requests/id", "/", "../"),
+            ("/no/such/page", "/usage", "../../usage"),
+            ("/no/such/", "/usage", "../../usage"),
+        ] {
+            assert_eq!(Root::from(page).to(to), link, "{page} {to}");
+        }
     }
 }

@@ -4,6 +4,7 @@ mod escape;
 mod query_key;
 mod routes;
 mod sockets;
+mod spellings;
 pub mod tenant;
 
 use std::net::IpAddr;
@@ -30,7 +31,7 @@ use crate::gateway::Gateway;
 use crate::listen::Peer;
 
 pub(crate) use routes::Shows;
-pub use routes::{Billing, Route, allowed};
+pub use routes::{Billing, Route};
 pub(crate) use tenant::strip_credential;
 use tenant::{Caller, Directory};
 
@@ -133,6 +134,11 @@ pub fn template(gateway: &Gateway, method: &Method, path: &str) -> Option<&'stat
     found.ok().map(|(route, _)| route.template)
 }
 
+/// The methods of a route that we know, or of all routes together (`*`); `None` for other paths.
+pub fn allowed(gateway: &Gateway, path: &str) -> Option<&'static str> {
+    routes::allowed(path, gateway.config.passthrough)
+}
+
 /// Refuses, and tells, what another reader of the same head could read differently.
 ///
 /// Errors: tunnels, not one host, a body without a length, more fields or a longer target than may
@@ -152,21 +158,28 @@ pub fn clear(gateway: &Gateway, peer: &Peer, head: &Parts) -> Result<(), Refusal
     })
 }
 
-/// The call behind a request head, or why there is none. Takes what identifies off the head.
+/// The route of a request, and the model if its path names one.
 ///
-/// Errors: unknown route or method, a WebSocket, no or wrong credential.
+/// Errors: unknown route or method, a WebSocket.
+pub fn route(gateway: &Gateway, head: &Parts) -> Result<(&'static Route, Option<String>), Refusal> {
+    let path = head.uri.path();
+    if sockets::asks(head) {
+        return Err(Refusal::WebSocket { instead: routes::instead_of_socket(path) });
+    }
+    routes::find(&head.method, path, gateway.config.passthrough)
+}
+
+/// The call behind a request head whose route is found, or why there is none. Takes what identifies
+/// off the head.
+///
+/// Errors: no or wrong credential.
 pub fn call(
     gateway: &Gateway,
     peer: &Peer,
     arrival: &Arrival,
     head: &mut Parts,
+    (route, path_model): (&'static Route, Option<String>),
 ) -> Result<Call, Refusal> {
-    let path = head.uri.path();
-    let found = routes::find(&head.method, path, gateway.config.passthrough);
-    if sockets::asks(head) && (found.is_err() || sockets::are_at(path)) {
-        return Err(Refusal::WebSocket { instead: routes::instead_of_socket(path) });
-    }
-    let (route, path_model) = found?;
     if route.takes_key_in_query() {
         query_key::move_to_header(head)?;
     }

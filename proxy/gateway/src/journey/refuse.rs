@@ -77,8 +77,8 @@ pub enum Refusal {
         /// The model.
         model: String,
     },
-    /// No upstream serves requests that name no model.
-    #[error("`model` is missing; name the model to use")]
+    /// The request names no model, and its price must be known before it is served.
+    #[error("`model` is missing; name the model to use, so that its price is known")]
     ModelRequired,
     /// The body cannot be read, or would be misread.
     #[error("{0}")]
@@ -184,7 +184,12 @@ pub enum Shape {
 impl Shape {
     /// What is understood by whoever asks for this path.
     pub fn of(path: &[u8]) -> Self {
-        if path.starts_with(b"/v1/messages") { Self::Anthropic } else { Self::OpenAi }
+        let mut segments = path
+            .split(|byte| *byte == b'/')
+            .filter(|segment| !segment.is_empty() && *segment != b".");
+        let first = segments.next().filter(|segment| *segment != b"v1").or_else(|| segments.next());
+        let first = first.and_then(|segment| segment.split(|byte| *byte == b'?').next());
+        if first == Some(b"messages") { Self::Anthropic } else { Self::OpenAi }
     }
 }
 

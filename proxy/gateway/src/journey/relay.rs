@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{Response, StatusCode, Version};
+use http::{HeaderMap, Response, StatusCode, Version};
 use taximeter_system::clock;
 use taximeter_telemetry::events::UpstreamRefusedUs;
 
@@ -35,6 +35,11 @@ use question::{BareRequest, may_be_refusal};
 use taximeter_ledger::VoidReason;
 
 pub(crate) use reply::ReplyBody;
+
+/// Takes out of an engine's answer what belongs to the engine's connection.
+pub(super) fn drop_hop_by_hop(headers: &mut HeaderMap) {
+    headers::answer(headers);
+}
 
 /// Sends the request and opens the answer. Without a settlement nothing is measured.
 ///

@@ -74,8 +74,7 @@ pub(crate) struct Question {
 
 /// Chooses the upstream and prepares what is sent to it.
 ///
-/// Errors: no upstream serves the model, or a request without one; the price is unknown and must be
-/// known.
+/// Errors: no upstream serves the model; the price is unknown and must be known.
 pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Chosen, Refusal> {
     let Order { body, plain, mut facts, held } = order;
     let parameters = facts.as_mut().map(|facts| std::mem::take(&mut facts.parameters));
@@ -156,7 +155,7 @@ fn question(
 }
 
 /// The first upstream that serves the model. A request without a model goes to the first one that
-/// serves every model, which then chooses.
+/// serves every model, or else to the first of all; the engine then chooses.
 fn upstream(upstreams: &[Upstream], route: &Route, model: Option<&str>) -> Result<usize, Refusal> {
     if let Some(model) = model {
         let serving = upstreams.iter().position(|upstream| upstream.serves(model));
@@ -164,10 +163,7 @@ fn upstream(upstreams: &[Upstream], route: &Route, model: Option<&str>) -> Resul
     }
     // Lists, files and the like are about no model.
     let serving = upstreams.iter().position(Upstream::serves_every_model);
-    match serving.filter(|_| route.names_model()) {
-        None if route.expects_model() => Err(Refusal::ModelRequired),
-        serving => Ok(serving.unwrap_or(0)),
-    }
+    Ok(serving.filter(|_| route.names_model()).unwrap_or(0))
 }
 
 /// What a request says, where that is put on its span: only on one that is surely kept.

@@ -1,12 +1,13 @@
 //! Starts and stops the threads that carry requests.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use taximeter_net::concurrency::{self, ConcurrencyLimit};
+use taximeter_net::listening::Listeners;
 use taximeter_net::tls::Tls;
 use taximeter_system::descriptors;
 use taximeter_system::thread::Started;
@@ -29,8 +30,6 @@ pub struct Workers {
     threads: Vec<Started>,
     phase: watch::Sender<Phase>,
     open: Arc<AtomicUsize>,
-    /// Where clients connect; the port is real even if 0 was asked for.
-    pub address: SocketAddr,
 }
 
 struct Lane {
@@ -39,16 +38,14 @@ struct Lane {
 }
 
 impl Workers {
-    /// Starts the threads; connections that `listener` gets are secured with `tls`.
+    /// Starts the threads; connections that `listeners` get are secured with `tls`.
     ///
     /// Errors: a thread cannot be started.
     pub fn start(
-        listener: std::net::TcpListener,
+        listeners: Vec<std::net::TcpListener>,
         current: &Current,
         tls: Option<&Tls>,
     ) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
         let (phase, phases) = watch::channel(Phase::Serving);
         let open = Arc::new(AtomicUsize::new(0));
         let mut threads = Vec::new();
@@ -74,13 +71,14 @@ impl Workers {
         threads.push(thread(0, move || async move {
             let shift = Shift::start(0, current, tls);
             let own = Arc::new(AtomicUsize::new(0));
-            if let Ok(listener) = TcpListener::from_std(listener) {
-                accept(&shift, &listener, &phases, &lanes, &own, &total).await;
+            let listeners = listeners.into_iter().map(TcpListener::from_std);
+            if let Ok(listeners) = listeners.collect::<io::Result<Vec<_>>>() {
+                accept(&shift, &mut Listeners::new(listeners), &phases, &lanes, &own, &total).await;
             }
             drop(lanes);
             finished(&shift, 0, &own).await;
         })?);
-        Ok(Self { threads, phase, open, address })
+        Ok(Self { threads, phase, open })
     }
 
     /// Open client connections.
@@ -120,7 +118,7 @@ fn thread<F: Future<Output = ()>>(
 
 async fn accept(
     shift: &Arc<Shift>,
-    listener: &TcpListener,
+    listeners: &mut Listeners,
     phases: &watch::Receiver<Phase>,
     lanes: &[Lane],
     own: &Arc<AtomicUsize>,
@@ -132,7 +130,7 @@ async fn accept(
     loop {
         let accepted = tokio::select! {
             _ = stop.wait_for(|phase| *phase != Phase::Serving) => return,
-            accepted = listener.accept() => accepted,
+            accepted = listeners.accept() => accepted,
         };
         let gateway = shift.worker().gateway.clone();
         let Ok((socket, peer)) = accepted else {

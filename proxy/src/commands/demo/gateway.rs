@@ -57,12 +57,12 @@ impl Gateway {
 
     /// The address for clients.
     pub(super) fn listen(&self) -> SocketAddr {
-        self.running.listen
+        self.running.listen.first()
     }
 
     /// The admin address.
     pub(super) fn admin(&self) -> SocketAddr {
-        self.running.admin
+        self.running.admin.first()
     }
 
     /// The figures so far, always in the same order.

@@ -99,10 +99,10 @@ fn figures_agree(gateway: &Gateway, by: &str) {
         usage["total"]["contracted_cost"],
         "{by}"
     );
-    let (_, link) = text.split_once("data-api=\"usage\" href=\"").expect("a link to the API");
+    let (_, link) = text.split_once("data-api=\"usage\" href=\".").expect("a link to the API");
     let link = link.split('"').next().expect("its end").replace("&amp;", "&");
     assert_eq!(gateway.admin(&link).json()["lines"], usage["lines"], "{link}");
-    let (_, link) = text.split_once("<a download href=\"").expect("a link to the export");
+    let (_, link) = text.split_once("<a download href=\".").expect("a link to the export");
     let link = link.split('"').next().expect("its end").replace("&amp;", "&");
     let csv = gateway.admin(&link);
     assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"), "{link}");
@@ -135,13 +135,13 @@ fn each_line_leads_to_its_requests() {
     for by in SPLITS {
         let text = page(&gateway.admin(&format!("/usage?by={}", encoded(by))));
         for row in rows(&text) {
-            let (_, link) = row.split_once("<a href=\"").expect("a link");
+            let (_, link) = row.split_once("<a href=\".").expect("a link");
             let link = link.split('"').next().expect("its end").replace("&amp;", "&");
             assert!(link.starts_with("/requests?"), "{link}");
             let found = page(&gateway.admin(&link));
             let requests: usize =
                 values(row)[usize::from(values(row).len() > 5)].parse().expect("a count");
-            assert_eq!(found.matches("<a href=\"/requests/").count(), requests, "{by}: {link}");
+            assert_eq!(found.matches("<a href=\"./requests/").count(), requests, "{by}: {link}");
         }
     }
 }
@@ -186,7 +186,7 @@ fn names_of_labels_are_names_and_have_a_link() {
     let (_engine, gateway) = with_keys("");
     let text = page(&gateway.admin("/usage"));
     assert!(text.contains("<bdi>cost, centre</bdi>"), "{text}");
-    let (_, link) = text.split_once("href=\"/usage?by=label%3Acost").expect("a link");
+    let (_, link) = text.split_once("href=\"./usage?by=label%3Acost").expect("a link");
     let link = link.split('"').next().expect("its end");
     let split = page(&gateway.admin(&format!("/usage?by=label%3Acost{link}")));
     assert!(split.contains("<bdi>&lt;b&gt;42&lt;/b&gt;</bdi>"), "{split}");
@@ -228,10 +228,10 @@ fn more_lines_than_a_page_holds_follow_on_further_pages() {
     let first = page(&gateway.admin("/usage?by=model"));
     assert_eq!(rows(&first).len(), 60);
     assert!(!first.contains("rel=\"prev\""), "{first}");
-    let (_, next) = first.split_once("rel=\"next\" href=\"").expect("a next page");
+    let (_, next) = first.split_once("rel=\"next\" href=\".").expect("a next page");
     let next = next.split('"').next().expect("its end").replace("&amp;", "&");
     let second = page(&gateway.admin(&next));
     assert_eq!((rows(&second).len(), next.as_str()), (1, "/usage?by=model&page=2"));
-    assert!(second.contains("rel=\"prev\" href=\"/usage?by=model\""), "{second}");
+    assert!(second.contains("rel=\"prev\" href=\"./usage?by=model\""), "{second}");
     assert!(!second.contains("rel=\"next\""), "{second}");
 }

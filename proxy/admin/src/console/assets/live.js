@@ -8,7 +8,9 @@
   const counts = document.querySelectorAll("[data-live=open]");
   const rows = document.getElementById("live-rows");
   if (counts.length === 0) return;
-  const address = rows ? rows.dataset.events : "/api/v1/live/events?limit=1";
+  // A proxy may serve the console under a prefix of its own.
+  const every = new URL("../api/v1/live/events?limit=1", document.currentScript.src);
+  const address = rows ? rows.dataset.events : every.href;
 
   const clean = (name) => {
     const characters = Array.from(name.slice(0, 4 * NAME_CHARS_MAX));

@@ -14,7 +14,7 @@ use crate::console::text::{
     count, count_or_unknown, grouped, money, money_or_unknown, money_text, name, name_or_none,
     per_cent, places, plain, rough, short, unknown,
 };
-use crate::console::view::{View, link};
+use crate::console::view::View;
 
 /// Parts of a chart with their own colour.
 const PARTS_MAX: usize = 6;
@@ -386,7 +386,7 @@ fn elsewhere(data: &OverviewData<'_>) -> Markup {
     html! {
         p.elsewhere {
             "The same sums for programs: "
-            a data-api="usage" href=(link("/api/v1/usage", asked)) { "JSON" }
+            a data-api="usage" href=(data.view.plain("/api/v1/usage", asked)) { "JSON" }
         }
     }
 }

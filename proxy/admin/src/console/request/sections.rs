@@ -33,7 +33,7 @@ pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
         (identity(record))
         p.elsewhere {
             "The same record for programs: "
-            a href={ "/api/v1/records/" (segment(&record.id.to_string())) } { "JSON" }
+            a href={ (view.root().to("/api/v1/records/")) (segment(&record.id.to_string())) } { "JSON" }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::console::page::{REQUESTS, USAGE};
 use crate::console::span::Span;
 use crate::console::sums::{contracted, notes, period_choice, share_of};
 use crate::console::text::{count, count_or_unknown, money_or_unknown, name, name_or_none, places};
-use crate::console::view::{View, link};
+use crate::console::view::View;
 
 /// Lines on one page.
 pub(super) const PAGE_LINES: u32 = 60;
@@ -59,7 +59,7 @@ fn choice(data: &UsageData<'_>) -> Markup {
     let is_period = |name: &str| matches!(name, "span" | "from" | "to");
     html! {
         div.choice { (period_choice(USAGE, &kept, span, view)) }
-        form.filters method="get" action=(USAGE) {
+        form.filters method="get" action=(data.view.root().to(USAGE)) {
             @for (name, value) in view.given.iter().filter(|(name, _)| is_period(name)) {
                 input type="hidden" name=(name) value=(value);
             }
@@ -307,8 +307,8 @@ fn elsewhere(data: &UsageData<'_>) -> Markup {
     html! {
         p.elsewhere {
             "The same lines for programs: "
-            a data-api="usage" href=(link("/api/v1/usage", asked.iter().copied())) { "JSON" } ", "
-            a download href=(link("/api/v1/export", csv)) { "CSV" }
+            a data-api="usage" href=(data.view.plain("/api/v1/usage", asked.iter().copied())) { "JSON" } ", "
+            a download href=(data.view.plain("/api/v1/export", csv)) { "CSV" }
         }
     }
 }

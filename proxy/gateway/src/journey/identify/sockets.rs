@@ -20,11 +20,6 @@ fn names_websocket(head: &Parts) -> bool {
     protocols.any(|protocol| protocol.trim().eq_ignore_ascii_case("websocket"))
 }
 
-/// Whether providers serve WebSockets at a path: the Responses API has a route without them too.
-pub(super) fn are_at(path: &str) -> bool {
-    path.ends_with("/responses") || need(path)
-}
-
 /// Whether a path belongs to an API that needs WebSockets: OpenAI's Realtime API, Gemini's Live API.
 pub(super) fn need(path: &str) -> bool {
     path.split('/').any(|part| part == "realtime" || part.ends_with(".BidiGenerateContent"))
@@ -70,11 +65,10 @@ mod tests {
             "/v1/realtime/calls/rtc_1/hangup",
             "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
         ] {
-            assert!(need(path) && are_at(path), "{path}");
+            assert!(need(path), "{path}");
         }
-        for path in ["/v1/realtimes", "/v1/my-realtime", "/v1/responses/resp_1", "/v1/models"] {
-            assert!(!need(path) && !are_at(path), "{path}");
+        for path in ["/v1/realtimes", "/v1/my-realtime", "/v1/responses", "/v1/models"] {
+            assert!(!need(path), "{path}");
         }
-        assert!(are_at("/openai/responses") && !need("/openai/responses"));
     }
 }

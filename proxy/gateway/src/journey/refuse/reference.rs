@@ -82,14 +82,13 @@ explained! {
         "The request asks for a WebSocket.",
         "Send POST requests to the route that the message names, with `stream` set.";
     Refusal::MethodNotAllowed { .. } => Refusal::MethodNotAllowed { allow: "POST" },
-        "The route has other methods. The header `allow` names them.",
+        "The route has other methods, and `passthrough` is `off`. The header `allow` names them.",
         "Use one of these methods.";
     Refusal::ModelNotFound { .. } => Refusal::ModelNotFound { model: "m".into() },
         "The `models` of no upstream match the request's model.",
         "Check the model's name, or add it to an upstream.";
     Refusal::ModelRequired => Refusal::ModelRequired,
-        "The request names no `model`, and no upstream takes it without one: none serves `*`, the \
-         route needs a model, or `prices.unknown` is `refuse`.",
+        "The request names no `model`, and `prices.unknown` is `refuse`: its price must be known.",
         "Send a `model`.";
     Refusal::Request(RequestFault::InvalidJson { .. }) =>
         Refusal::Request(RequestFault::InvalidJson { offset: 0, what: "x" }),

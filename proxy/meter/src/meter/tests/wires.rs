@@ -211,3 +211,20 @@ fn an_answer_that_is_only_a_ticket_comes_later() {
     assert_eq!(id(r#"{"request_id":"f","status":"done"}"#), (false, None));
     assert!(!id(r#"{"request_id":"f","error":{"message":"no"}}"#).0);
 }
+
+#[test]
+fn completions_without_v1_may_have_the_form_of_llama_cpp() {
+    let mut found = 0;
+    for fixture in fixtures() {
+        if fixture.exchange.wire != Wire::LlamaCompletion {
+            continue;
+        }
+        found += 1;
+        let as_completions = Exchange { wire: Wire::Completions, ..fixture.exchange };
+        let ride = |exchange: Exchange<'_>| exchange.ride(epoch(), [fixture.bytes.as_slice()]);
+        let (theirs, own) = (ride(as_completions), ride(fixture.exchange));
+        assert_eq!(theirs.measurement, own.measurement, "{}", fixture.path.display());
+        assert_eq!(theirs.bytes, fixture.bytes, "{}", fixture.path.display());
+    }
+    assert!(found > 1);
+}

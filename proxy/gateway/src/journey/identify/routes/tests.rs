@@ -1,15 +1,39 @@
+use taximeter_meter::Wire;
+
+use super::route::Operation;
 use super::*;
 
 #[test]
-fn a_path_matches_byte_for_byte_or_not_at_all() {
-    let (route, _) = find(&Method::POST, "/v1/chat/completions", false).unwrap();
-    assert_eq!((route.operation, route.wire), (Operation::Chat, Wire::ChatCompletions));
+fn a_path_is_the_route_that_a_server_may_take_it_for() {
     for path in [
+        "/v1/chat/completions",
         "/v1/chat/completions/",
-        "/V1/chat/completions",
-        "//v1/chat/completions",
+        "//v1//chat/completions",
         "/v1/chat%2fcompletions",
+        "/v1/%63hat/completions",
         "/v1/./chat/completions",
+        "/v1/x/../chat/completions",
+        "/v1/x/%2e%2e/chat/completions",
+        // What is free by one reading is on the ledger by another.
+        "/v1/models/../chat/completions",
+        "/v1/responses/..%2fchat%2fcompletions%2f",
+        "/v1/batches/..%2f..%2fv1%2fchat%2fcompletions%2fx%2f../.",
+    ] {
+        for passthrough in [false, true] {
+            let (route, _) = find(&Method::POST, path, passthrough).unwrap();
+            assert_eq!(route.template, "/v1/chat/completions", "{path}");
+            assert_eq!((route.operation, route.wire), (Operation::Chat, Wire::ChatCompletions));
+        }
+    }
+    for path in [
+        "/V1/chat/completions",
+        "/v1/Chat/Completions",
+        "/v1/chat/completions;a=b",
+        "/v1/chat/completions%20",
+        "/v1/chat/completions%00",
+        "/v1/chat/completions%3fa=b",
+        "/v1/%2563hat/completions",
+        "/v1/chat",
         "",
     ] {
         let refusal = find(&Method::POST, path, false).unwrap_err();
@@ -18,22 +42,95 @@ fn a_path_matches_byte_for_byte_or_not_at_all() {
 }
 
 #[test]
+fn a_path_that_is_two_metered_routes_is_none() {
+    for path in [
+        "/v1/chat//../completions",
+        "/openai/v1//../responses",
+        "/openai/deployments/..%2f..%2fopenai/v1//../responses",
+    ] {
+        for passthrough in [false, true] {
+            let refusal = find(&Method::POST, path, passthrough).unwrap_err();
+            assert_eq!(refusal.code(), "unknown_route", "{path}");
+        }
+    }
+}
+
+#[test]
+fn engines_serve_openai_s_api_without_v1_too() {
+    for (path, operation, wire) in [
+        ("/chat/completions", Operation::Chat, Wire::ChatCompletions),
+        ("/completions", Operation::TextCompletion, Wire::Completions),
+        ("/responses", Operation::Chat, Wire::Responses),
+        ("/messages", Operation::Chat, Wire::Messages),
+        ("/embeddings", Operation::Embeddings, Wire::Embeddings),
+        ("/reranking", Operation::Rerank, Wire::Embeddings),
+        ("/audio/transcriptions", Operation::Transcription, Wire::Transcriptions),
+        ("/images/generations", Operation::ImageGeneration, Wire::Images),
+    ] {
+        for path in [path.to_owned(), format!("/v1{path}"), format!("/openai/v1{path}")] {
+            let (route, _) = find(&Method::POST, &path, false).unwrap();
+            assert_eq!(route.template, path);
+            assert_eq!((route.operation, route.wire), (operation, wire), "{path}");
+            assert_eq!(route.billing, Billing::Ledger, "{path}");
+        }
+    }
+    for path in ["/models", "/models/org/m", "/v1/models/", "//models"] {
+        let (route, _) = find(&Method::GET, path, false).unwrap();
+        assert_eq!(route.billing, Billing::Free, "{path}");
+    }
+}
+
+#[test]
+fn what_counts_or_compacts_beside_responses_is_no_id_of_one() {
+    for prefix in ["", "/v1", "/openai", "/openai/v1"] {
+        let find = |method, name| {
+            let path = format!("{prefix}/responses/{name}");
+            find(&method, &path, false).unwrap().0
+        };
+        let counts = find(Method::POST, "input_tokens");
+        assert_eq!((counts.operation, counts.billing), (Operation::CountTokens, Billing::Free));
+        let compacts = find(Method::POST, "compact");
+        assert_eq!((compacts.wire, compacts.billing), (Wire::Responses, Billing::Ledger));
+        assert_eq!(find(Method::GET, "resp_1").operation, Operation::FetchResponse);
+    }
+}
+
+#[test]
+fn probes_are_read_and_asked_of_nobody() {
+    for path in ["/health", "/ping", "/version", "/v1/health", "/v2/health/ready", "//health/"] {
+        for method in [Method::GET, Method::HEAD] {
+            let (route, _) = find(&method, path, false).unwrap();
+            assert_eq!(route.billing, Billing::Probe, "{path}");
+        }
+        let refusal = find(&Method::POST, path, false).unwrap_err();
+        assert!(matches!(refusal, Refusal::MethodNotAllowed { allow: "GET, HEAD, OPTIONS" }));
+    }
+    assert_eq!(find(&Method::GET, "/healthz", false).unwrap_err().code(), "unknown_route");
+}
+
+#[test]
 fn the_wrong_method_is_told_the_right_one() {
     let refusal = find(&Method::GET, "/v1/chat/completions", false).unwrap_err();
     assert!(matches!(refusal, Refusal::MethodNotAllowed { allow: "POST, OPTIONS" }));
-    assert_eq!(allowed("/v1/chat/completions"), Some("POST, OPTIONS"));
-    assert_eq!(allowed("/v1/chat"), None);
-    assert_eq!(allowed("/v1/responses/resp_1"), Some("GET, HEAD, DELETE, OPTIONS"));
-    assert_eq!(allowed("/v1/batches"), Some("GET, HEAD, POST, OPTIONS"));
-    assert_eq!(allowed("/v1/models"), Some("GET, HEAD, OPTIONS"));
-    assert_eq!(find(&Method::PUT, "/v1/batches", true).unwrap_err().code(), "method_not_allowed");
+    assert_eq!(allowed("/v1/chat/completions", false), Some("POST, OPTIONS"));
+    assert_eq!(allowed("/v1/chat", false), None);
+    assert_eq!(allowed("/v1/responses/resp_1", false), Some("GET, HEAD, DELETE, OPTIONS"));
+    assert_eq!(allowed("/v1/batches", false), Some("GET, HEAD, POST, OPTIONS"));
+    assert_eq!(allowed("/v1//models/", false), Some("GET, HEAD, OPTIONS"));
+    assert_eq!(allowed("*", false), Some("GET, HEAD, POST, DELETE, OPTIONS"));
+    assert_eq!(allowed("/v1/models", true), Some(ANY_METHODS));
 }
 
 #[test]
 fn azure_names_the_model_in_the_path() {
-    let path = "/openai/deployments/my-gpt/chat/completions";
-    let (route, model) = find(&Method::POST, path, false).unwrap();
-    assert_eq!((route.template, model.as_deref()), (AZURE_CHAT, Some("my-gpt")));
+    let template = "/openai/deployments/{model}/chat/completions";
+    for path in [
+        "/openai/deployments/my-gpt/chat/completions",
+        "//openai/deployments/my%2Dgpt/chat%2fcompletions/",
+    ] {
+        let (route, model) = find(&Method::POST, path, false).unwrap();
+        assert_eq!((route.template, model.as_deref()), (template, Some("my-gpt")), "{path}");
+    }
 }
 
 #[test]
@@ -68,6 +165,14 @@ fn providers_that_name_the_model_in_the_path_say_with_the_path_whether_it_stream
             true,
         ),
         ("/model/a%2Fb%c3%A9%/converse", Operation::Chat, Wire::Converse, "a/bé%", false),
+        ("/model/a%2541%2Fb/converse/", Operation::Chat, Wire::Converse, "a%41/b", false),
+        (
+            "/v1beta/models/gemini-2.5-flash%3AgenerateContent",
+            Operation::GenerateContent,
+            Wire::GenerateContent,
+            "gemini-2.5-flash",
+            false,
+        ),
     ] {
         let (route, named) = find(&Method::POST, path, false).unwrap();
         assert_eq!((route.operation, route.wire), (operation, wire), "{path}");
@@ -126,10 +231,13 @@ fn a_batch_is_billed_once_and_asking_for_it_costs_nothing() {
 
 #[test]
 fn a_path_has_one_row_for_each_method() {
-    for (at, row) in ROUTES.iter().enumerate() {
-        let same = |other: &&Route| other.template == row.template && other.method == row.method;
-        assert_eq!(ROUTES.iter().filter(same).count(), 1, "{}", row.template);
-        assert_eq!(ROUTES.iter().position(|other| other == row), Some(at));
+    let rows: Vec<_> = table::all().collect();
+    for row in &rows {
+        let same = |other: &&&Route| other.template == row.template && other.method == row.method;
+        assert_eq!(rows.iter().filter(same).count(), 1, "{}", row.template);
+        let path = row.template.replace("{id}", "x").replace("{model}", "x");
+        let found = table::rows(&path).find(|other| other == row);
+        assert!(found.is_some(), "{path} is not looked for there");
     }
 }
 
@@ -145,9 +253,23 @@ fn a_response_is_fetched_by_id_and_never_billed() {
 }
 
 #[test]
-fn unknown_paths_pass_only_when_configured() {
-    let (route, _) = find(&Method::PUT, "/v1/anything", true).unwrap();
-    assert_eq!((route.template, route.billing), ("other", Billing::Ledger));
-    assert!(find(&Method::TRACE, "/v1/anything", true).is_err());
+fn unknown_paths_and_other_methods_pass_only_when_configured() {
+    for (method, path) in [
+        (Method::PUT, "/v1/anything"),
+        (Method::DELETE, "/v1/models/m"),
+        (Method::GET, "/"),
+        (Method::GET, "/v1/chat/completions"),
+        (Method::PATCH, "/v1/batches"),
+        (Method::POST, "/ping"),
+        (Method::POST, "/V1/chat/completions"),
+    ] {
+        let (route, _) = find(&method, path, true).unwrap();
+        assert_eq!((route.template, route.billing), ("other", Billing::Ledger), "{path}");
+        assert!(find(&method, path, false).is_err(), "{path}");
+    }
+    for path in ["/v1/anything", "/v1/models"] {
+        let refusal = find(&Method::TRACE, path, true).unwrap_err();
+        assert!(matches!(refusal, Refusal::MethodNotAllowed { allow: ANY_METHODS }), "{path}");
+    }
     assert!(find(&Method::GET, "*", true).is_err(), "all routes are none");
 }
