@@ -161,7 +161,7 @@ fn exposed(admin: SocketAddr, is_guarded: bool) -> Option<Invalid> {
     is_exposed.then(|| {
         Invalid::new(
             "can be reached from other machines",
-            "a loopback address, or `admin_token` or `admin_tls` with `client_ca` in the file",
+            "a loopback address, or `admin_token`, `admin_tokens` that may read, or `admin_tls` with `client_ca` in the file",
         )
     })
 }

@@ -13,6 +13,7 @@ use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Currency;
 
 use crate::addresses::admin_problem;
+use crate::admin_tokens::{AdminRight, AdminToken};
 use crate::content::{Content, captures};
 use crate::mistake::Invalid;
 use crate::model::{
@@ -24,8 +25,8 @@ use crate::prices::prices;
 use crate::reader::{List, Optional, Reader, Required, Spanned, Table};
 use crate::sampling::{Always, TraceKeys};
 use crate::schema::{
-    RawApiKey, RawBilling, RawConfig, RawContent, RawExport, RawHeader, RawLedger, RawOtlp,
-    RawTelemetry, RawTenants, RawTokenizer, RawTraces, RawUpstream,
+    RawAdminToken, RawApiKey, RawBilling, RawConfig, RawContent, RawExport, RawHeader, RawLedger,
+    RawOtlp, RawTelemetry, RawTenants, RawTokenizer, RawTraces, RawUpstream,
 };
 use crate::secret::Secret;
 use crate::terms;
@@ -43,8 +44,12 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
     let (given_listen, given_admin) = (raw.listen.given(), raw.admin.given());
     let listen = given_listen.as_ref().map_or(default.listen, |raw| raw.addresses.clone());
     let admin = given_admin.as_ref().map_or(default.admin, |raw| raw.addresses.clone());
+    let tokens = raw.admin_tokens.given();
+    let admin_tokens = tokens.map_or(Some(Vec::new()), |list| admin_tokens(list, reader));
+    let may_read = |token: &AdminToken| token.may(AdminRight::Read);
     // A wrong token is reported already.
     let is_guarded = !matches!(raw.admin_token, Optional::Absent)
+        || admin_tokens.as_ref().is_none_or(|all| all.iter().any(may_read))
         || RawAdminTls::asks_for_certificates(&raw.admin_tls);
     // The defaults fit together, so the file gives one of the two when there is a problem.
     if let Some((address, why)) = admin_problem(&listen, &admin, is_guarded)
@@ -66,6 +71,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         listen,
         admin,
         admin_token: raw.admin_token.given().map(|at| at.value.0),
+        admin_tokens: admin_tokens?,
         data_dir: raw.data_dir.or(default.data_dir),
         workers: raw.workers.or(default.workers),
         prices,
@@ -214,6 +220,23 @@ fn keys(list: List<RawApiKey>, reader: &mut Reader<'_>) -> Option<Vec<ApiKey>> {
             sha256,
             labels: labels(raw.labels),
         })
+    });
+    built.collect::<Vec<_>>().into_iter().collect()
+}
+
+/// `None` if one of them is left unbuilt.
+fn admin_tokens(list: List<RawAdminToken>, reader: &mut Reader<'_>) -> Option<Vec<AdminToken>> {
+    let (mut ids, mut hashes) = (Unique::default(), Unique::default());
+    let built = list.items.into_iter().map(|raw| {
+        ids.check(&raw.id, reader);
+        hashes.check(&raw.sha256, reader);
+        let rights = raw.may.0?;
+        if rights.empty {
+            reader.report(&rights.location, "is empty", "expected what the token may do");
+        }
+        let Sha256(sha256) = raw.sha256.0?.value;
+        let may = rights.items.into_iter().map(|at| at.value).collect();
+        Some(AdminToken { id: raw.id.0?.value.into(), sha256, may })
     });
     built.collect::<Vec<_>>().into_iter().collect()
 }

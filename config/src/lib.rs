@@ -12,6 +12,7 @@
 
 mod access_log;
 mod addresses;
+mod admin_tokens;
 mod check;
 mod content;
 mod described;
@@ -46,6 +47,7 @@ mod yaml;
 
 pub use access_log::AccessLog;
 pub use addresses::Addresses;
+pub use admin_tokens::{AdminRight, AdminToken};
 pub use content::{Capture, Content, Pattern};
 pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;

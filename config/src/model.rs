@@ -16,6 +16,7 @@ use taximeter_pricing::{Allowance, Currency, Dated, ExchangeRate, GpuPrice};
 
 use crate::access_log::AccessLog;
 use crate::addresses::Addresses;
+use crate::admin_tokens::{AdminRight, AdminToken};
 use crate::content::Content;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::limits::Limits;
@@ -37,6 +38,8 @@ pub struct Config {
     /// The token of callers of the admin address. An address that is not loopback has a token, or
     /// `admin_tls` with `client_ca`.
     pub admin_token: Option<Secret>,
+    /// Further tokens, with what each of them may do. `admin_token` may read.
+    pub admin_tokens: Vec<AdminToken>,
     /// TLS for the admin address. A caller with a certificate that its `client_ca` has signed needs
     /// no token.
     pub admin_tls: Option<Tls>,
@@ -80,7 +83,15 @@ impl Config {
     /// Whether callers of the admin address need a token or a certificate.
     pub(crate) fn admin_is_guarded(&self) -> bool {
         let by_certificate = self.admin_tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
-        self.admin_token.is_some() || by_certificate
+        self.reading_needs_token() || by_certificate
+    }
+
+    /// Whether callers of the admin address need a token that may read, unless they have a
+    /// certificate.
+    #[must_use]
+    pub fn reading_needs_token(&self) -> bool {
+        let may_read = |token: &AdminToken| token.may(AdminRight::Read);
+        self.admin_token.is_some() || self.admin_tokens.iter().any(may_read)
     }
 
     /// The defaults with these upstreams.
@@ -93,6 +104,7 @@ impl Config {
             tls: None,
             admin: Addresses::one(ADMIN_DEFAULT),
             admin_token: None,
+            admin_tokens: Vec::new(),
             admin_tls: None,
             data_dir: PathBuf::from("./taximeter-data"),
             workers: cores.min(WORKERS_MAX),

@@ -68,6 +68,7 @@ impl Config {
             tls: _,
             admin: _,
             admin_token: _,
+            admin_tokens: _,
             admin_tls: _,
             data_dir: _,
             workers: _,
@@ -98,12 +99,15 @@ impl Config {
         keep(&mut self, running, &mut waiting);
         self.limits.keep(&running.limits, &mut waiting);
         // The address that stays may be one that other machines reach.
-        if !self.admin_is_guarded()
-            && !self.admin.are_loopback()
-            && self.admin_token != running.admin_token
-        {
-            self.admin_token.clone_from(&running.admin_token);
-            waiting.push("admin_token");
+        if !self.admin_is_guarded() && !self.admin.are_loopback() {
+            if self.admin_token != running.admin_token {
+                self.admin_token.clone_from(&running.admin_token);
+                waiting.push("admin_token");
+            }
+            if self.admin_tokens != running.admin_tokens {
+                self.admin_tokens.clone_from(&running.admin_tokens);
+                waiting.push("admin_tokens");
+            }
         }
         (self, waiting)
     }

@@ -4,6 +4,7 @@
 //! Strings may hold `${env:NAME}` and `${file:PATH}`. The path of a file to read is relative to the
 //! configuration's folder.
 
+mod admin;
 mod ledger;
 mod prices;
 mod telemetry;
@@ -26,6 +27,7 @@ use crate::tls::{RawAdminTls, RawTls};
 use crate::values::{BearerToken, Label, Name};
 use crate::versions::Versions;
 
+pub(crate) use admin::RawAdminToken;
 pub(crate) use ledger::{RawExport, RawLedger};
 pub(crate) use prices::{RawBilling, RawExchange, RawPrices};
 pub(crate) use telemetry::{RawContent, RawOtlp, RawTelemetry, RawTraces};
@@ -40,13 +42,16 @@ keys! {
         /// TLS for client connections.
         tls: Optional<RawTls> = without("no TLS"),
         /// The address of metrics, health checks, the API and the console, or a list of addresses.
-        /// An address that is not loopback needs `admin_token`, or `admin_tls` with `client_ca`.
+        /// An address that is not loopback needs `admin_token`, `admin_tokens`, or `admin_tls` with
+        /// `client_ca`.
         admin: Optional<RawAddresses> =
             default("127.0.0.1:9464").example("127.0.0.1:9000"),
         /// The token that callers of the admin address send as `authorization: Bearer …`; at least
         /// 16 characters.
         admin_token: Optional<Spanned<BearerToken>> =
             without("no token").example("${env:TAXIMETER_ADMIN_TOKEN}"),
+        /// Further tokens of the admin address, each with what it may do. `admin_token` may read.
+        admin_tokens: Optional<List<RawAdminToken>> = without("no further tokens"),
         /// TLS for the admin address.
         admin_tls: Optional<RawAdminTls> = without("no TLS"),
         /// The folder of the journal and the SQLite store, relative to the working directory.

@@ -366,7 +366,7 @@ fn flags_are_checked_like_the_file() {
     --upstream: "127.0.0.1:8000" has no scheme
       expected http://… or https://…
     --admin: "10.0.0.1:9464" can be reached from other machines
-      expected a loopback address, or `admin_token` or `admin_tls` with `client_ca` in the file
+      expected a loopback address, or `admin_token`, `admin_tokens` that may read, or `admin_tls` with `client_ca` in the file
     4 problems; nothing was started
     "#);
     assert_snapshot!(Config::zero("http://me:hunter2@host").unwrap_err(), @r#"

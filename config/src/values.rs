@@ -9,6 +9,7 @@ use serde::de::value::{Error as WordError, StrDeserializer};
 use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::access_log::AccessLog;
+use crate::admin_tokens::AdminRight;
 use crate::content::{Capture, Pattern};
 use crate::json_schema::Allowed;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
@@ -66,6 +67,11 @@ words!(Capture, "off, spans, events or both", {
     "spans" => Self::Spans,
     "events" => Self::Events,
     "both" => Self::Both,
+});
+words!(AdminRight, "read, ingest or change", {
+    "read" => Self::Read,
+    "ingest" => Self::Ingest,
+    "change" => Self::Change,
 });
 words!(bool, "on or off", { "on" | "true" => true, "off" | "false" => false, });
 words!(Durability, "os, group or sync", {

@@ -353,10 +353,11 @@ fn a_cursor_goes_on_as_its_walk_began() {
 #[test]
 fn what_is_not_there_and_what_cannot_be_changed_is_said() {
     let engine = Engine::start();
-    let gateway = Gateway::before(&engine);
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(CHANGE_TOKEN).start();
     let description = Description::of(&gateway);
     let said = |method: &str, path: &str| {
-        ask(gateway.admin_address(), &bare(method, path, "Connection: close\r\n"))
+        let headers = "Authorization: Bearer one\r\nConnection: close\r\n";
+        ask(gateway.admin_address(), &bare(method, path, headers))
     };
     let missing = said("GET", "/api/v1/nothing");
     assert_eq!((missing.status(), &missing.json()["status"]), (404, &404.into()));
@@ -374,6 +375,48 @@ fn what_is_not_there_and_what_cannot_be_changed_is_said() {
         description.checked(path, &refused);
     }
     assert_eq!(said("HEAD", "/api/v1/status").status(), 200);
+}
+
+/// A token that may change things, `one`, and one that may not, `two`.
+const CHANGE_TOKEN: &str = "admin_tokens:
+  - id: one
+    sha256: 7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed
+    may: [change]
+  - id: two
+    sha256: 3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3
+    may: [ingest]";
+
+#[test]
+fn nothing_is_changed_without_a_token_that_may_or_for_a_page_of_another_origin() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(CHANGE_TOKEN).start();
+    let bare_one = Gateway::before(&engine);
+    let said = |gateway: &Gateway, method: &str, headers: &str| {
+        let headers = format!("{headers}Connection: close\r\n");
+        ask(gateway.admin_address(), &bare(method, "/api/v1/status", &headers))
+    };
+    let may = "Authorization: Bearer one\r\n";
+    for method in ["POST", "PUT", "PATCH", "DELETE", "QUERY"] {
+        for (headers, status, word) in [
+            ("", 401, "unauthorized"),
+            ("Authorization: Bearer wrong\r\n", 401, "unauthorized"),
+            ("Authorization: Bearer two\r\n", 403, "no_right"),
+            (may, 405, "method_not_allowed"),
+            (&format!("{may}Origin: http://evil.example\r\n"), 403, "foreign_origin"),
+            (&format!("{may}Sec-Fetch-Site: cross-site\r\n"), 403, "foreign_origin"),
+        ] {
+            let answer = said(&gateway, method, headers);
+            let kind = format!("urn:taximeter:problem:{word}");
+            assert_eq!(
+                (answer.status(), &answer.json()["type"]),
+                (status, &kind.into()),
+                "{method}"
+            );
+        }
+        assert_eq!(said(&bare_one, method, "").status(), 401, "{method}");
+    }
+    // No token may read, so reading needs none.
+    assert_eq!(said(&gateway, "GET", "").status(), 200);
 }
 
 /// The same question with these headers.

@@ -65,10 +65,19 @@ pub(super) enum ApiError {
     PeriodParams,
     /// The request has no token, or a wrong one.
     #[error(
-        "send the admin_token of the configuration, as \"authorization: Bearer TOKEN\" or as the \
+        "send admin_token or one of admin_tokens of the configuration, as \"authorization: Bearer TOKEN\" or as the \
          password of HTTP Basic; if admin_tls.client_ca is set, a client certificate works as well"
     )]
     Unauthorised,
+    /// The token may not do this.
+    #[error(
+        "this token may not do it: use one of admin_tokens in the configuration that has {0:?} in \
+         its `may`"
+    )]
+    NoRight(&'static str),
+    /// A browser asks for a page of another origin.
+    #[error("a web page of another origin may change nothing here; send the request without it")]
+    ForeignOrigin,
     /// The client shows no certificate, and there is no token.
     #[error(
         "connect with a client certificate that an authority in admin_tls.client_ca of the \
@@ -164,6 +173,10 @@ impl ApiError {
             Self::Unauthorised => {
                 (StatusCode::UNAUTHORIZED, "unauthorized", "The admin token is missing or wrong")
             }
+            Self::NoRight(_) => (StatusCode::FORBIDDEN, "no_right", "The token may not do this"),
+            Self::ForeignOrigin => {
+                (StatusCode::FORBIDDEN, "foreign_origin", "The page is of another origin")
+            }
             Self::Uncertified => {
                 (StatusCode::FORBIDDEN, "certificate_needed", "A client certificate is required")
             }
@@ -254,7 +267,11 @@ impl IntoResponses for ApiError {
         let mut responses = problems([
             ("400", "A parameter is unknown, repeated, missing or not valid"),
             ("401", "The admin token is missing or wrong"),
-            ("403", "The client has no certificate, and the gateway has no admin token"),
+            (
+                "403",
+                "The client has no certificate, and the gateway has no admin token; or the token may \
+                 not read",
+            ),
             ("404", "The route or the record does not exist"),
             ("421", "The `host` header names another host, and the gateway has no admin token"),
             ("422", "The sums cannot be made: two currencies, or too many lines"),

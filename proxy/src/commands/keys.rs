@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use sha2::{Digest, Sha256};
-use taximeter_config::is_tenant_name;
+use taximeter_config::{AdminRight, is_tenant_name};
 use taximeter_store::signing::SigningKey;
 
 use super::hex::hex;
@@ -30,6 +31,7 @@ pub(crate) struct KeysArgs {
 #[derive(Debug, clap::Subcommand)]
 enum KeysCommand {
     New(NewArgs),
+    Admin(AdminArgs),
     Signing(SigningArgs),
 }
 
@@ -62,6 +64,39 @@ struct NewArgs {
     id: Option<String>,
 }
 
+/// Makes a token of the admin address. Prints it once, and its entry for the configuration
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  taximeter keys admin --id prometheus
+  taximeter keys admin --id deploy --may read,change
+
+Taximeter does not store the token. The configuration entry has only its hash.")]
+struct AdminArgs {
+    /// Name of the token
+    #[arg(long, value_parser = name)]
+    id: String,
+    /// What the token may do: read, ingest, change
+    #[arg(long, value_name = "RIGHTS", value_delimiter = ',', default_value = "read")]
+    may: Vec<Right>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Right {
+    Read,
+    Ingest,
+    Change,
+}
+
+impl From<Right> for AdminRight {
+    fn from(right: Right) -> Self {
+        match right {
+            Right::Read => Self::Read,
+            Right::Ingest => Self::Ingest,
+            Right::Change => Self::Change,
+        }
+    }
+}
+
 /// Prints the key to `out`, or the reason why there is none to `err`.
 ///
 /// Errors: those of writing.
@@ -70,13 +105,6 @@ pub(crate) fn run(
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let args = match &args.command {
-        KeysCommand::New(args) => args,
-        KeysCommand::Signing(args) => {
-            write!(out, "{}", SigningKey::create(&args.output)?.public().pem())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-    };
     let mut random = [0; KEY_BYTES];
     if let Err(error) = getrandom::fill(&mut random) {
         writeln!(err, "cannot make a key: the system has no random numbers: {error}")?;
@@ -84,18 +112,34 @@ pub(crate) fn run(
     }
     let key = format!("{KEY_PREFIX}{}", hex(&random));
     let sha256 = hex(&Sha256::digest(&key));
-    let digits: String = sha256.chars().take(ID_DIGITS).collect();
-    let id = args.id.clone().unwrap_or_else(|| format!("{}-{digits}", args.tenant));
-    if !is_tenant_name(&id) {
-        writeln!(err, "cannot make a key: the id {id:?} is too long; use --id for a shorter one")?;
-        return Ok(ExitCode::from(EXIT_USAGE));
-    }
-    writeln!(out, "{key}")?;
-    writeln!(out)?;
-    writeln!(out, "# Save the key above: it is shown only once. Add this under `tenants: keys:`:")?;
     // A JSON string is valid YAML.
-    let (id, tenant) = (serde_json::to_string(&id)?, serde_json::to_string(&args.tenant)?);
-    writeln!(out, "    - {{id: {id}, tenant: {tenant}, sha256: \"{sha256}\"}}")?;
+    let (kind, place, entry) = match &args.command {
+        KeysCommand::New(args) => {
+            let digits: String = sha256.chars().take(ID_DIGITS).collect();
+            let id = args.id.clone().unwrap_or_else(|| format!("{}-{digits}", args.tenant));
+            if !is_tenant_name(&id) {
+                let why = "is too long; use --id for a shorter one";
+                writeln!(err, "cannot make a key: the id {id:?} {why}")?;
+                return Ok(ExitCode::from(EXIT_USAGE));
+            }
+            let (id, tenant) = (serde_json::to_string(&id)?, serde_json::to_string(&args.tenant)?);
+            let entry = format!("    - {{id: {id}, tenant: {tenant}, sha256: \"{sha256}\"}}");
+            ("key", "tenants: keys:", entry)
+        }
+        KeysCommand::Admin(args) => {
+            let may: Vec<_> = args.may.iter().map(|may| AdminRight::from(*may).as_str()).collect();
+            let (id, may) = (serde_json::to_string(&args.id)?, may.join(", "));
+            let entry = format!("  - {{id: {id}, sha256: \"{sha256}\", may: [{may}]}}");
+            ("token", "admin_tokens:", entry)
+        }
+        KeysCommand::Signing(args) => {
+            write!(out, "{}", SigningKey::create(&args.output)?.public().pem())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    writeln!(out, "{key}\n")?;
+    writeln!(out, "# Save the {kind} above: it is shown only once. Add this under `{place}`:")?;
+    writeln!(out, "{entry}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -137,6 +181,24 @@ mod tests {
             assert_eq!((entry.id.as_str(), entry.tenant.as_str()), ("prod", tenant));
             assert_eq!(entry.sha256[..], Sha256::digest(&key)[..]);
         }
+    }
+
+    #[test]
+    fn the_entry_of_a_token_is_valid_and_holds_its_hash_and_its_rights() {
+        let may = vec![Right::Read, Right::Change];
+        let args = AdminArgs { id: "deploy".to_owned(), may };
+        let mut out = Vec::new();
+        run(&KeysArgs { command: KeysCommand::Admin(args) }, &mut out, &mut Vec::new()).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let (token, entry) = out.split_once('\n').unwrap();
+        let file = format!("upstreams: [{{name: a, url: 'http://a'}}]\nadmin_tokens:\n{entry}");
+        let none = |_: &str| None;
+        let no_file = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+        let config = Config::from_yaml(&file, "f", &none, &no_file)
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let entry = &config.admin_tokens[0];
+        assert!(token.starts_with("tax-") && entry.matches(token.as_bytes()));
+        assert!(entry.may(AdminRight::Change) && !entry.may(AdminRight::Ingest));
     }
 
     #[test]

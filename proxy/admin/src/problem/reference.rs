@@ -33,8 +33,16 @@ explained! {
         "A query parameter is unknown, missing, given twice, or cannot be read.",
         "Correct the parameter. `parameter`, `got` and `allowed` name it, its value and what it may be.";
     ApiError::Unauthorised => ApiError::Unauthorised,
-        "The request has no `admin_token`, or a wrong one.",
+        "The request has no token of `admin_token` or `admin_tokens`, or a wrong one. Every request \
+         that is not GET or HEAD needs one, also on loopback.",
         "Send `authorization: Bearer TOKEN`, or the token as the password of HTTP Basic.";
+    ApiError::NoRight(_) => ApiError::NoRight("change"),
+        "The token is one of the configuration, and its `may` lacks what this needs. `admin_token` \
+         may only read.",
+        "Use another token, or add the right to it.";
+    ApiError::ForeignOrigin => ApiError::ForeignOrigin,
+        "A browser sent a request that is not GET or HEAD for a page of another origin.",
+        "Send the request from a program.";
     ApiError::Uncertified => ApiError::Uncertified,
         "There is no `admin_token`, and the caller shows no certificate that `admin_tls.client_ca` \
          has signed.",
