@@ -252,7 +252,7 @@ use Operation as Op;
 
 /// Fixed paths, and templates with one `{…}` segment. A path whose methods differ has a row for
 /// each.
-static ROUTES: [Route; 153] = [
+static ROUTES: [Route; 154] = [
     route("/v1/chat/completions", Op::Chat, Wire::ChatCompletions, Ledger, Post),
     route("/v1/chat/completions/batch", Op::Chat, Wire::ChatBatch, Ledger, Post),
     route("/v1/completions", Op::TextCompletion, Wire::Completions, Ledger, Post),
@@ -387,6 +387,7 @@ static ROUTES: [Route; 153] = [
     list("/v1/batches"),
     batch_by_id("/v1/batches/{id}", Get),
     batch_by_id("/v1/batches/{id}/cancel", Post),
+    batch_by_id("/v1/batches/{id}/results", Get),
     batch("/openai/v1/batches"),
     list("/openai/v1/batches"),
     batch_by_id("/openai/v1/batches/{id}", Get),
