@@ -152,6 +152,11 @@ impl StreamReader {
         self.told_depth = self.open.len();
     }
 
+    /// Reports nothing more of what is inside the outermost object's members, not even its end.
+    pub const fn leave(&mut self) {
+        self.told_depth = 1;
+    }
+
     /// Text of the last key, string or number. `None` if it is longer than 256 bytes.
     #[must_use]
     pub fn text(&self) -> Option<&str> {

@@ -154,7 +154,8 @@ impl JsonReader {
             self.opens = self.opens.or(self.context.and_then(ContextMember::parent));
         }
         // Engines judge by themselves what several prompts are.
-        if let Some(member) = self.member.filter(|member| *member != BodyMember::Prompt) {
+        let is_prompt = |member| matches!(member, BodyMember::Prompt | BodyMember::PromptIds);
+        if let Some(member) = self.member.filter(|member| !is_prompt(*member)) {
             let bit = 1 << member as u32;
             if self.seen & bit != 0 {
                 return Err(RequestFault::DuplicateKey { key: member.path() });
@@ -171,7 +172,10 @@ impl JsonReader {
         if let Some(context) = self.context.take() {
             self.facts.contexts.add_scalar(context, kind, self.json.text());
         }
-        let Some(member) = self.member else { return Ok(()) };
+        let Some(member) = self.member else {
+            self.on_first_id(kind == Scalar::Number);
+            return Ok(());
+        };
         let places = &mut self.facts.places;
         match member {
             BodyMember::Model => self.facts.model = model(kind, self.json.text())?,
@@ -207,6 +211,7 @@ impl JsonReader {
             BodyMember::ContinuousUsageStats => places.continuous_usage = asked(kind, start, end),
             BodyMember::ReturnTokenIds => places.token_ids = asked(kind, start, end),
             BodyMember::Prompt => self.facts.note_prompt(kind == Scalar::String),
+            BodyMember::PromptIds => self.facts.note_prompt(false),
             BodyMember::IncludeObfuscation => {}
         }
         Ok(())
@@ -227,6 +232,16 @@ impl JsonReader {
         Ok(())
     }
 
+    /// The first element of a list of token ids, which tells whether they are one prompt: the others
+    /// are not reported.
+    fn on_first_id(&mut self, is_id: bool) {
+        if self.parent == Some(Parent::PromptIds) {
+            self.facts.note_prompt(is_id);
+            self.parent = None;
+            self.json.leave();
+        }
+    }
+
     /// Refuses a value that two readers could read differently, if the gateway acts on it.
     fn unclear(&self, member: BodyMember) -> Result<(), RequestFault> {
         if member.is_acted_on(self.facts.wire) { Err(invalid(member)) } else { Ok(()) }
@@ -241,6 +256,10 @@ impl JsonReader {
             self.contains = Some((context, self.json.depth()));
         }
         let Some(member) = self.member.take() else {
+            if self.parent == Some(Parent::PromptIds) {
+                self.on_first_id(false);
+                return Ok(());
+            }
             if self.opens == Some(Parent::Conversation) {
                 // Its id is a member, and comes before its end.
                 self.contains = None;
@@ -275,6 +294,12 @@ impl JsonReader {
             (BodyMember::Prompt, _) => {
                 self.facts.note_prompt(false);
                 self.follow(container);
+                Ok(())
+            }
+            (BodyMember::PromptIds, Container::Array) if self.facts.wire == Wire::Generate => {
+                self.facts.note_prompt(false);
+                self.parent = Some(Parent::PromptIds);
+                self.json.follow();
                 Ok(())
             }
             _ => self.unclear(member),

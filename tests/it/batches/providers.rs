@@ -254,3 +254,32 @@ fn a_batch_of_anthropics_whose_requests_all_failed_costs_nothing() {
         assert_eq!((cost, unknown), (Some(Decimal::ZERO), 0.into()), "{by_results}");
     }
 }
+
+#[test]
+fn a_batch_goes_where_its_files_are_whatever_model_it_names() {
+    let engine = Engine::start();
+    let gateway = Setup::before(&engine)
+        .upstream(
+            "dialect: mistral, models: ['gpt-*']}, {name: away, url: 'http://127.0.0.1:9', \
+             models: ['mistral-*']",
+        )
+        .start();
+    let made = r#"{"id":"7c9e","object":"batch","status":"QUEUED","model":"mistral-small-latest"}"#;
+    let ask = r#"{"input_files":["f1"],"model":"mistral-small-latest"}"#;
+    exchange(&gateway, &engine, &post("/v1/batch/jobs", "", ask), &json_answer(made));
+    let record = gateway.record();
+    assert_eq!(
+        (&record["upstream"], &record["request_model"]),
+        (&"engine".into(), &"mistral-small-latest".into())
+    );
+    let done =
+        made.replace("QUEUED", "SUCCESS").replace(r#""model""#, r#""output_file":"f2","model""#);
+    exchange(&gateway, &engine, &bare("GET", "/v1/batch/jobs/7c9e", ""), &json_answer(done));
+    super::results(
+        &gateway,
+        &engine,
+        "/v1/files/f2/content",
+        &chat("mistral-small-latest", 1000, 100),
+    );
+    assert_eq!(billed(&gateway), costs("0.000105", 1000, 100));
+}

@@ -79,7 +79,9 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
     let Order { body, plain, mut facts, held } = order;
     let parameters = facts.as_mut().map(|facts| std::mem::take(&mut facts.parameters));
     let model = call.path_model.clone().or(facts.as_ref().and_then(|facts| facts.model.clone()));
-    let index = upstream(&gateway.config.upstreams, call.route, model.as_deref())?;
+    // A batch goes where its files are, and where it is asked for: that names no model.
+    let routed = if call.wire() == Wire::Batches { &call.path_model } else { &model };
+    let index = upstream(&gateway.config.upstreams, call.route, routed.as_deref())?;
     // Nothing can be put between bytes that are encoded; what is then not reported is counted.
     let asking = facts.as_ref().filter(|_| plain.is_none());
     let BodyEdits { splices, hidden, added } = asking

@@ -22,6 +22,8 @@ pub(super) enum BodyMember {
     ContinuousUsageStats,
     ReturnTokenIds,
     Prompt,
+    /// A prompt in token ids, or a list of them.
+    PromptIds,
 }
 
 impl BodyMember {
@@ -42,6 +44,7 @@ impl BodyMember {
             (1, "service_tier") => Some(Self::ServiceTier),
             (1, "return_token_ids") => Some(Self::ReturnTokenIds),
             (1, "text" | "inputs") => Some(Self::Prompt),
+            (1, "input_ids") => Some(Self::PromptIds),
             (2, "include_usage") => Some(Self::IncludeUsage),
             (2, "include_obfuscation") => Some(Self::IncludeObfuscation),
             (2, "continuous_usage_stats") => Some(Self::ContinuousUsageStats),
@@ -68,6 +71,7 @@ impl BodyMember {
             Self::ContinuousUsageStats => "stream_options.continuous_usage_stats",
             Self::ReturnTokenIds => "return_token_ids",
             Self::Prompt => "text",
+            Self::PromptIds => "input_ids",
         }
     }
 
@@ -90,7 +94,8 @@ impl BodyMember {
             | Self::IncludeObfuscation
             | Self::ContinuousUsageStats
             | Self::ReturnTokenIds
-            | Self::Prompt => false,
+            | Self::Prompt
+            | Self::PromptIds => false,
         }
     }
 

@@ -56,6 +56,8 @@ pub(super) enum Parent {
     Prompt,
     /// One of which only matters whether it has something in it.
     Kept,
+    /// A list of token ids, or of lists of them.
+    PromptIds,
 }
 
 impl Parameter {

@@ -234,19 +234,38 @@ fn facts_are_what_the_body_says() {
 }
 
 #[test]
-fn one_prompt_is_a_text_where_answers_do_not_say_how_many_there_are() {
+fn one_prompt_is_a_text_or_its_ids_where_answers_do_not_say_how_many_there_are() {
     for (body, expected) in [
         (r#"{"text":"a","sampling_params":{"n":2}}"#, true),
         (r#"{"sampling_params":{"n":2},"inputs":"a"}"#, true),
         (r#"{"text":["a","b"]}"#, false),
         (r#"{"text":{"a":"b"}}"#, false),
         (r#"{"input_ids":[[1,2],[3]]}"#, false),
+        (r#"{"input_ids":[1,2,3],"sampling_params":{"n":2}}"#, true),
+        (r#"{"sampling_params":{"n":2},"input_ids": [ 1 ]}"#, true),
+        (r#"{"input_ids":[]}"#, false),
+        (r#"{"input_ids":[[1]],"model":"m"}"#, false),
+        (r#"{"input_ids":["a"]}"#, false),
+        (r#"{"input_ids":7}"#, false),
+        (r#"{"x":{"input_ids":[1]}}"#, false),
         (r#"{"sampling_params":{"text":"a"}}"#, false),
     ] {
         let facts = read_in(Wire::Generate, &[body.as_bytes()]).unwrap();
         assert_eq!(facts.has_one_prompt, expected, "{body}");
         let elsewhere = read_in(Wire::Embeddings, &[body.as_bytes()]).unwrap();
         assert!(!elsewhere.has_one_prompt, "{body}");
+    }
+    // What follows is read as ever.
+    for ids in ["[1,2,[3],{}]", "[[1,2],[3]]", "[]", "[[]]"] {
+        let body = format!(r#"{{"input_ids":{ids},"model":"m","user":"u"}}"#);
+        let facts = read_in(Wire::Generate, &[body.as_bytes()]).unwrap();
+        assert_eq!(
+            (facts.model.as_deref(), facts.user.as_deref()),
+            (Some("m"), Some("u")),
+            "{ids}"
+        );
+        let twice = format!(r#"{{"input_ids":{ids},"model":"m","model":"m"}}"#);
+        assert!(read_in(Wire::Generate, &[twice.as_bytes()]).is_err(), "{ids}");
     }
 }
 

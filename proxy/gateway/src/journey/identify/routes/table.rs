@@ -54,6 +54,7 @@ macro_rules! openai {
             free(concat!($prefix, "/batches"), Get),
             batch_by_id(concat!($prefix, "/batches/{id}"), Get),
             batch_by_id(concat!($prefix, "/batches/{id}/cancel"), Post),
+            batch_by_id(concat!($prefix, "/batches/{id}/results"), Get),
             batch(concat!($prefix, "/messages/batches")),
             free(concat!($prefix, "/messages/batches"), Get),
             batch_by_id(concat!($prefix, "/messages/batches/{id}"), Get),

@@ -202,6 +202,7 @@ fn a_batch_is_billed_once_and_asking_for_it_costs_nothing() {
         (Method::POST, "/v1/batches", made, None),
         (Method::GET, "/v1/batches", free, None),
         (Method::GET, "/v1/batches/b", free, Some(Shows::Batch)),
+        (Method::GET, "/v1/batches/b/results", free, Some(Shows::Results)),
         (Method::POST, "/openai/v1/batches/b/cancel", free, Some(Shows::Batch)),
         (Method::POST, "/openai/batches", made, None),
         (Method::GET, "/openai/batches/b", free, Some(Shows::Batch)),
