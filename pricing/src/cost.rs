@@ -12,7 +12,7 @@ use crate::meter::{MeterKind, MeterName};
 use crate::priced::{Cost, CostLine, PriceError, Unpriced};
 use crate::quantities;
 use crate::row::{Row, ServiceTier};
-use crate::rule::PriceMatch;
+use crate::rule::{PriceMatch, Rule};
 use crate::tariff::{Combination, PricingContext, Tariff};
 use crate::terms::Contract;
 use crate::usage::{Condition, Usage};
@@ -113,10 +113,17 @@ impl PriceBook {
         };
         let Found { row, how, region } = self.lookup(query).map_err(|missing| match missing {
             NoRow::Unknown(model) => unknown(model),
+            NoRow::Ended { name, until, price_id } => {
+                PriceError::Ended { model: name.to_owned(), until, price_id }
+            }
+            NoRow::NotBegun { name, from, price_id } => {
+                PriceError::NotBegun { model: name.to_owned(), from, price_id }
+            }
             reason => PriceError::NoRow { reason: reason.to_string() },
         })?;
         let factor = self.exchange(row.currency, query.at).ok_or_else(|| unknown(&row.model))?;
-        Ok((ScaledRow { row, factor, region }, how))
+        let names_region = how.has(Rule::Region);
+        Ok((ScaledRow { row, factor, region, names_region }, how))
     }
 
     /// The row, its version, and the exchange rate if there is one.
@@ -146,8 +153,10 @@ struct Price<'a> {
 struct ScaledRow<'a> {
     row: &'a Row,
     factor: Decimal,
-    /// The region in the name that found it.
+    /// The region in the name that found it, where the row has a price for it.
     region: Option<String>,
+    /// The name has a region, which may be one with the plain prices.
+    names_region: bool,
 }
 
 impl<'a> ScaledRow<'a> {
@@ -157,14 +166,15 @@ impl<'a> ScaledRow<'a> {
         usage: &Usage,
         conditions: &BTreeMap<Condition, String>,
     ) -> Result<Tariff<'a>, PriceError> {
-        let in_region;
-        let conditions = match self.region.clone() {
-            None => conditions,
-            Some(region) => {
-                let named = [(Condition::Region, region)];
-                in_region = conditions.clone().into_iter().chain(named).collect();
-                &in_region
-            }
+        let mut in_region;
+        let conditions = if self.names_region {
+            // A name says where the model runs, and an endpoint only where it is asked.
+            in_region = conditions.clone();
+            in_region.remove(&Condition::Region);
+            in_region.extend(self.region.clone().map(|region| (Condition::Region, region)));
+            &in_region
+        } else {
+            conditions
         };
         self.check_conditions(conditions)?;
         let context = PricingContext {
@@ -199,6 +209,14 @@ impl<'a> ScaledRow<'a> {
         let rate = tariff.rate(meter).ok_or_else(no_rate)?;
         let factors = tariff.factors().filter(|_| meter.counts_tokens());
         factors.chain([self.factor]).try_fold(rate, times).ok_or(PriceError::Overflow)
+    }
+
+    /// The price of one on a meter that is charged beside tokens, if it is the same in every set of
+    /// rates.
+    fn price_in_every_set(&self, meter: MeterName) -> Option<Decimal> {
+        let rate = self.row.card.rates.rate(meter)?;
+        let mut others = self.row.sets().filter_map(|set| set.rate(meter));
+        others.all(|other| other == rate).then(|| times(rate, self.factor)).flatten()
     }
 
     fn no_rate(&self, part: &str, combination: Combination) -> PriceError {
@@ -268,10 +286,13 @@ struct ModelRun<'a> {
 impl ModelRun<'_> {
     /// Adds the lines of this run, by meter, and the reasons why a part of it has no price.
     fn charge(&self, lines: &mut Vec<CostLine>, reasons: &mut Vec<PriceError>) {
-        let Self { query, price: Price { paid, list, .. }, usage, conditions, pass, how } = self;
+        let Self { query, price: Price { paid, list, .. }, usage, conditions, .. } = self;
         let tariff = match paid.tariff(query, usage, conditions) {
             Ok(tariff) => tariff,
-            Err(reason) => return reasons.push(reason),
+            Err(reason) => {
+                reasons.push(reason);
+                return self.charge_beside(lines, reasons);
+            }
         };
         let list = list
             .as_ref()
@@ -279,23 +300,64 @@ impl ModelRun<'_> {
         let list_price =
             |meter| list.as_ref().and_then(|(list, tariff)| list.unit_price(tariff, meter).ok());
         for (meter, quantity) in self.counted(&tariff, reasons) {
-            let priced = paid.unit_price(&tariff, meter).and_then(|unit_price| {
-                let amount = times(quantity, unit_price).ok_or(PriceError::Overflow)?;
-                Ok((unit_price, amount))
-            });
+            let priced = paid
+                .unit_price(&tariff, meter)
+                .and_then(|unit_price| self.line(meter, quantity, unit_price, list_price(meter)));
             match priced {
-                Ok((unit_price, amount)) => lines.push(CostLine {
-                    meter,
-                    model: pass.map(str::to_owned),
-                    price_match: *how,
-                    quantity,
-                    unit_price,
-                    list_unit_price: list_price(meter).unwrap_or(unit_price),
-                    amount,
-                }),
+                Ok(line) => lines.push(line),
                 Err(reason) => reasons.push(reason),
             }
         }
+    }
+
+    /// Adds the lines that do not depend on the service tier and the conditions, which have no price:
+    /// calls of hosted tools and the request itself, where every set of rates has the same price for
+    /// them.
+    fn charge_beside(&self, lines: &mut Vec<CostLine>, reasons: &mut Vec<PriceError>) {
+        let Price { paid, list, .. } = self.price;
+        let standard = Tariff::standard(paid.row);
+        let Units { mut beside, unknown, .. } = self.units(&standard);
+        let no_rate = |name: &str| paid.no_rate(name, Combination::default());
+        reasons.extend(unknown.into_iter().map(no_rate));
+        drop_other_measure(&mut beside, &standard);
+        let Usage { input_tokens, output_tokens, units, .. } = self.usage;
+        let is_used = [*input_tokens, *output_tokens].iter().any(|tokens| *tokens > Some(0))
+            || units.values().any(|count| !count.is_zero());
+        if is_used && self.pass.is_none() && standard.states(MeterName::Requests) {
+            beside.push((MeterName::Requests, Decimal::ONE));
+        }
+        beside.sort_unstable_by_key(|(meter, _)| *meter);
+        for (meter, quantity) in beside {
+            let list = list.as_ref().and_then(|list| list.price_in_every_set(meter));
+            let priced = match paid.price_in_every_set(meter) {
+                Some(unit_price) => self.line(meter, quantity, unit_price, list),
+                // It depends on what has no price.
+                None if standard.states(meter) => continue,
+                None => Err(no_rate(meter.as_str())),
+            };
+            match priced {
+                Ok(line) => lines.push(line),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+    }
+
+    fn line(
+        &self,
+        meter: MeterName,
+        quantity: Decimal,
+        unit_price: Decimal,
+        list: Option<Decimal>,
+    ) -> Result<CostLine, PriceError> {
+        Ok(CostLine {
+            meter,
+            model: self.pass.map(str::to_owned),
+            price_match: self.how,
+            quantity,
+            unit_price,
+            list_unit_price: list.unwrap_or(unit_price),
+            amount: times(quantity, unit_price).ok_or(PriceError::Overflow)?,
+        })
     }
 
     /// The charged quantities, in the order of meters. Adds the reasons why a part of the usage is

@@ -34,6 +34,30 @@ pub enum NoRow<'q> {
     /// No row has the name or a form of it.
     #[error("no row has the name {0:?}")]
     Unknown(&'q str),
+    /// The last row of the name has ended.
+    #[error(
+        "{price_id} has the last price of {name:?}, and it ended on {until}: add a row from then on"
+    )]
+    Ended {
+        /// The name.
+        name: &'q str,
+        /// The first day without a price.
+        until: Date,
+        /// The row.
+        price_id: String,
+    },
+    /// The first row of the name has not begun.
+    #[error(
+        "{price_id} has the first price of {name:?}, and it begins on {from}: add a row for before"
+    )]
+    NotBegun {
+        /// The name.
+        name: &'q str,
+        /// The first day with a price.
+        from: Date,
+        /// The row.
+        price_id: String,
+    },
     /// The rows are of the model before it was tuned, which has another price.
     #[error(
         "{0:?} is a fine-tuned model, and the price of its base is not its own: add a row for \
@@ -110,8 +134,36 @@ impl PriceBook {
                 let how = by_name(row.model == name);
                 Ok(Found { row, how, region: None })
             }
-            None => self.formed(name, provider, day, |_| true),
+            None => self.formed(name, provider, day, |_| true).map_err(|missing| match missing {
+                NoRow::Region { .. } => missing,
+                missing => self.at_another_time(name, provider, day).unwrap_or(missing),
+            }),
         }
+    }
+
+    /// When the rows of a name and its forms were in force that are not on `day`: `None` if it has
+    /// no rows.
+    fn at_another_time<'q>(
+        &self,
+        name: &'q str,
+        provider: Option<&str>,
+        day: Date,
+    ) -> Option<NoRow<'q>> {
+        let provider = provider.unwrap_or_default();
+        let parts = Name::of(provider, name);
+        let is_own = |row: &&Row| row.provider.as_deref().is_none_or(|of| of == provider);
+        let own = self.rows_named(name).filter(is_own);
+        let formed = parts.forms().flat_map(|form| {
+            self.rows_named(form.text).filter(move |row| is_of(row, provider, &form))
+        });
+        let rows: Vec<_> = own.chain(formed).filter(|row| !row.holds_on(day)).collect();
+        let ends = rows.iter().filter_map(|row| Some((row.until.filter(|at| *at <= day)?, *row)));
+        if let Some((until, row)) = ends.max_by_key(|(until, _)| *until) {
+            return Some(NoRow::Ended { name, until, price_id: row.price_id.clone() });
+        }
+        let begin = rows.iter().filter_map(|row| Some((row.from?, *row)));
+        let (from, row) = begin.min_by_key(|(from, _)| *from)?;
+        Some(NoRow::NotBegun { name, from, price_id: row.price_id.clone() })
     }
 
     /// The row of a shorter form of a name, or of the name in other letters. Only rows that are

@@ -1,5 +1,6 @@
 //! A cost, or why it is unknown and what of it is known.
 
+use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::currency::Currency;
@@ -58,6 +59,26 @@ pub enum PriceError {
         model: String,
         /// The currency of the bills.
         currency: Currency,
+    },
+    /// The last row of the model has ended.
+    #[error("{price_id} has the last price of model {model:?}, and it ended on {until}")]
+    Ended {
+        /// The model.
+        model: String,
+        /// The first day without a price.
+        until: Date,
+        /// The row.
+        price_id: String,
+    },
+    /// The first row of the model has not begun.
+    #[error("{price_id} has the first price of model {model:?}, and it begins on {from}")]
+    NotBegun {
+        /// The model.
+        model: String,
+        /// The first day with a price.
+        from: Date,
+        /// The row.
+        price_id: String,
     },
     /// There is no row for such a name, or none that says what its region costs.
     #[error("{reason}")]

@@ -112,6 +112,11 @@ impl<'a> Tariff<'a> {
         Self::combined(row, tier, long, is_off_peak, effects.collect())
     }
 
+    /// The standard rates.
+    pub(crate) fn standard(row: &'a Row) -> Self {
+        Self::combined(row, None, None, false, Vec::new())
+    }
+
     /// The rates of one combination.
     pub(crate) fn combined(
         row: &'a Row,

@@ -75,7 +75,7 @@ pub enum Condition {
     Speed,
     /// How much a web search reads (Perplexity `usage.search_context_size`).
     SearchContextSize,
-    /// Region of the endpoint, if its name contains one.
+    /// Region of the endpoint, if its address contains one.
     Region,
 }
 
@@ -98,7 +98,12 @@ impl Condition {
             Self::Speed => matches!(value, "" | "default" | "standard"),
             // Price files state the sizes that do not cost what the others do.
             Self::SearchContextSize => matches!(value, "" | "low" | "medium" | "high"),
-            Self::Region => value.is_empty(),
+            Self::Region => {
+                matches!(
+                    value,
+                    "" | "global" | "us-east-1" | "us-east-2" | "us-west-1" | "us-west-2"
+                )
+            }
         }
     }
 }

@@ -50,14 +50,14 @@ fn ids(records: &[Value]) -> Vec<&str> {
 fn a_copy_has_what_the_ledger_has_and_a_gateway_starts_from_it() {
     let engine = Engine::start();
     let setup = || Setup::before(&engine).upstream("dialect: openai");
-    let ride = |gateway: &Gateway| {
+    let exchange = |gateway: &Gateway| {
         let mut client = gateway.chat("Connection: close\r\n", CHAT);
         engine.answer_once(&json_answer(CHAT_ANSWER));
         assert_eq!(client.answer().status(), 200);
     };
     let gateway = setup().with("limits: {ledger_segment_bytes: 4096}").start();
     for _ in 0..12 {
-        ride(&gateway);
+        exchange(&gateway);
     }
     let all = gateway.await_records(12);
     for copy in [by_archive, by_folder] {
@@ -69,10 +69,10 @@ fn a_copy_has_what_the_ledger_has_and_a_gateway_starts_from_it() {
         let again = taximeter(["backup".as_ref(), data.as_os_str()]);
         assert!(!again.status.success(), "a folder that is not empty is written to");
         let restored = setup().start_in(folder);
-        ride(&restored);
+        exchange(&restored);
         assert_eq!(restored.await_records(13).len(), 13);
     }
-    ride(&gateway);
+    exchange(&gateway);
     assert_eq!(gateway.await_records(13).len(), 13);
 }
 

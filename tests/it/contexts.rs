@@ -33,7 +33,7 @@ fn answer_to_first(id: &str) -> String {
 }
 
 /// A whole exchange.
-fn ride(gateway: &Gateway, engine: &Engine, headers: &str, ask: &str, reply: &str) {
+fn exchange(gateway: &Gateway, engine: &Engine, headers: &str, ask: &str, reply: &str) {
     let mut client = Client::saying(gateway.address(), &post("/v1/responses", headers, ask));
     engine.answer_once(&json_answer(reply));
     assert_eq!(client.answer().status(), 200);
@@ -112,7 +112,7 @@ fn assert_estimated(record: &Value) {
 fn a_client_that_leaves_is_charged_for_what_was_said_before() {
     let engine = Engine::start();
     let gateway = setup(&engine).start();
-    ride(&gateway, &engine, NOBODY, FIRST, &answer_to_first("resp_1"));
+    exchange(&gateway, &engine, NOBODY, FIRST, &answer_to_first("resp_1"));
     let record = left_response(&gateway, &engine, NOBODY, r#""previous_response_id":"resp_1""#);
     assert_estimated(&record);
     let output = record["usage"]["output_tokens"].as_u64().expect("a count");
@@ -129,7 +129,7 @@ fn a_conversation_tells_what_was_said_in_it_last() {
     let gateway = setup(&engine).start();
     for conversation in [r#""conversation":"conv_1""#, r#""conversation":{"id":"conv_1"}"#] {
         let ask = format!(r#"{{"model":"gpt-4o-mini","input":"Where to?",{conversation}}}"#);
-        ride(&gateway, &engine, NOBODY, &ask, &answer_to_first("resp_1"));
+        exchange(&gateway, &engine, NOBODY, &ask, &answer_to_first("resp_1"));
     }
     for conversation in [r#""conversation":{"id":"conv_1"}"#, r#""conversation":"conv_1""#] {
         assert_estimated(&left_response(&gateway, &engine, NOBODY, conversation));
@@ -141,7 +141,7 @@ fn a_conversation_tells_what_was_said_in_it_last() {
 fn what_did_not_go_by_here_is_unknown_and_so_is_what_others_said() {
     let engine = Engine::start();
     let gateway = setup(&engine).start();
-    ride(&gateway, &engine, NOBODY, FIRST, &answer_to_first("resp_1"));
+    exchange(&gateway, &engine, NOBODY, FIRST, &answer_to_first("resp_1"));
     for (headers, member) in [
         (NOBODY, r#""previous_response_id":"resp_9""#),
         (BETA, r#""previous_response_id":"resp_1""#),
@@ -161,7 +161,7 @@ fn what_is_reported_is_billed_whatever_the_context() {
     let engine = Engine::start();
     let gateway = setup(&engine).start();
     let ask = r#"{"model":"gpt-4o-mini","input":"And then?","previous_response_id":"resp_9"}"#;
-    ride(&gateway, &engine, NOBODY, ask, &answer_to_first("resp_1"));
+    exchange(&gateway, &engine, NOBODY, ask, &answer_to_first("resp_1"));
     let record = gateway.record();
     assert_eq!(record["usage"]["input_tokens"], 5_000);
     assert_eq!(record["usage"]["source"], "reported");
@@ -181,7 +181,7 @@ fn a_response_in_the_background_is_a_context_once_it_is_completed() {
     let gateway = setup(&engine).start();
     let ask = r#"{"model":"gpt-4o-mini","input":"Where to?","background":true}"#;
     let queued = r#"{"id":"resp_1","model":"gpt-4o-mini","status":"queued","usage":null}"#;
-    ride(&gateway, &engine, NOBODY, ask, queued);
+    exchange(&gateway, &engine, NOBODY, ask, queued);
     let member = r#""previous_response_id":"resp_1""#;
     assert_unknown(&left_response(&gateway, &engine, NOBODY, member));
     let mut client =
@@ -195,7 +195,7 @@ fn a_response_in_the_background_is_a_context_once_it_is_completed() {
 fn a_context_survives_a_reload_and_is_forgotten_by_a_restart() {
     let engine = Engine::start();
     let gateway = setup(&engine).start();
-    ride(&gateway, &engine, NOBODY, FIRST, &answer_to_first("resp_1"));
+    exchange(&gateway, &engine, NOBODY, FIRST, &answer_to_first("resp_1"));
     gateway.rewrite(&setup(&engine).with("receipts: off"));
     gateway.await_event("config_reloaded");
     let member = r#""previous_response_id":"resp_1""#;
@@ -300,7 +300,7 @@ fn a_reservation_holds_back_the_context_or_has_no_bound() {
     const INPUT_PRICE: f64 = 0.000_000_15;
     let engine = Engine::start();
     let gateway = setup(&engine).start();
-    ride(&gateway, &engine, NOBODY, FIRST, &answer_to_first("resp_1"));
+    exchange(&gateway, &engine, NOBODY, FIRST, &answer_to_first("resp_1"));
     for (member, context) in [
         (r#""previous_response_id":"resp_1""#, Some(5_400.0)),
         (r#""store":true"#, Some(0.0)),

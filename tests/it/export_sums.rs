@@ -37,8 +37,8 @@ fn ledger() -> Ledger {
     );
     let tenants = format!("tenants: {{{TENANTS}, list: [{LIST}]}}");
     let gateway = Setup::before(&engine).upstream(&gpus).with(&tenants).start();
-    let rides = ["acme", "zeta", "acme"].map(|tenant| (tenant, "gpt-4o-mini"));
-    for (tenant, model) in rides.into_iter().chain([("acme", "own"), ("zeta", "own")]) {
+    let requests = ["acme", "zeta", "acme"].map(|tenant| (tenant, "gpt-4o-mini"));
+    for (tenant, model) in requests.into_iter().chain([("acme", "own"), ("zeta", "own")]) {
         let headers = format!("x-tenant-id: {tenant}\r\nConnection: close\r\n");
         let mut client = gateway.chat(&headers, CHAT.replace("gpt-4o-mini", model));
         let answer = CHAT_ANSWER.replace("gpt-4o-mini-2024-07-18", model);

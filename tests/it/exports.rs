@@ -24,9 +24,9 @@ fn ledger() -> Gateway {
         "tenants: {unknown: refuse, header: {name: x-tenant-id, trusted_peers: [127.0.0.0/8]}}";
     let gateway = Setup::before(&engine).upstream("dialect: openai").with(tenants).start();
     let unpriced = CHAT_ANSWER.replace("gpt-4o-mini-2024-07-18", "home-grown");
-    let rides =
+    let requests =
         [("acme", CHAT_ANSWER), ("zeta", CHAT_ANSWER), ("acme", CHAT_ANSWER), ("acme", &*unpriced)];
-    for (tenant, answer) in rides {
+    for (tenant, answer) in requests {
         let headers = format!("x-tenant-id: {tenant}\r\nConnection: close\r\n");
         let body = if answer == unpriced {
             CHAT.replace("gpt-4o-mini", "home-grown")

@@ -14,8 +14,8 @@ const DISK_BYTES: usize = 256 << 10;
 const REQUESTS_MAX: usize = 2_000;
 
 /// Streams and whole answers in turn, each under a name of its own.
-fn ride(gateway: &Gateway, number: usize) -> (String, Message) {
-    let request_id = format!("ride-{number}");
+fn exchange(gateway: &Gateway, number: usize) -> (String, Message) {
+    let request_id = format!("request-{number}");
     let headers = format!("x-request-id: {request_id}\r\n");
     let body = if number.is_multiple_of(4) { STREAM_CHAT } else { CHAT };
     let request = post("/v1/chat/completions", &headers, body);
@@ -49,7 +49,7 @@ fn a_full_disk_refuses_until_there_is_room_and_bills_all_that_was_answered() {
     let gateway = Setup::with_upstream(&upstream).start_on_disk_of(DISK_BYTES);
     let mut answered = BTreeSet::new();
     let refusal = (0..REQUESTS_MAX).find_map(|number| {
-        let (request_id, answer) = ride(&gateway, number);
+        let (request_id, answer) = exchange(&gateway, number);
         if answer.status() != 200 {
             return Some(answer);
         }
@@ -62,13 +62,13 @@ fn a_full_disk_refuses_until_there_is_room_and_bills_all_that_was_answered() {
     assert!(answered.len() > 20, "it never worked");
     gateway.await_ready(503);
     let sent = engine.log().len();
-    assert_eq!(ride(&gateway, REQUESTS_MAX).1.status(), 503);
+    assert_eq!(exchange(&gateway, REQUESTS_MAX).1.status(), 503);
     assert_eq!(engine.log().len(), sent, "what is refused is not sent");
 
     gateway.enlarge_disk();
     gateway.await_ready(200);
     for number in REQUESTS_MAX + 1..REQUESTS_MAX + 20 {
-        let (request_id, answer) = ride(&gateway, number);
+        let (request_id, answer) = exchange(&gateway, number);
         assert_eq!(answer.status(), 200);
         answered.insert(request_id);
     }
@@ -84,7 +84,7 @@ fn a_full_disk_is_served_on_where_that_is_wanted_and_nothing_is_lost() {
     let mut answered = BTreeSet::new();
     let (mut is_full, mut left) = (false, 50);
     for number in 0..REQUESTS_MAX {
-        let (request_id, answer) = ride(&gateway, number);
+        let (request_id, answer) = exchange(&gateway, number);
         assert_eq!(answer.status(), 200, "{}", answer.text());
         answered.insert(request_id);
         is_full = is_full || gateway.has_said("ledger_write_failed");

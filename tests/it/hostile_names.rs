@@ -44,7 +44,7 @@ fn named(document: &str, name: &str) -> String {
 
 /// Asks for a chat with this model, and as much of `name` as a request may have; what is answered
 /// has `name` everywhere.
-fn ride(gateway: &Gateway, engine: &Engine, model: &str, name: &str) {
+fn exchange(gateway: &Gateway, engine: &Engine, model: &str, name: &str) {
     let mut body: Value = serde_json::from_str(CHAT).expect("JSON");
     body["model"] = model.into();
     body["stop"] = json!([name]);
@@ -105,9 +105,9 @@ fn names_made_to_do_harm_do_none_in_lines_labels_and_attributes() {
     let (engine, collector) = (Engine::start(), Engine::start());
     let mut gateway = telling(&engine, &collector);
     let long = "é".repeat(SHOWN_BYTES_MAX);
-    ride(&gateway, &engine, "gpt-4o-mini", HOSTILE);
-    ride(&gateway, &engine, QUOTED, QUOTED);
-    ride(&gateway, &engine, &"x".repeat(SHOWN_BYTES_MAX), &long);
+    exchange(&gateway, &engine, "gpt-4o-mini", HOSTILE);
+    exchange(&gateway, &engine, QUOTED, QUOTED);
+    exchange(&gateway, &engine, &"x".repeat(SHOWN_BYTES_MAX), &long);
     let code = json!({"error": {"message": HOSTILE, "code": HOSTILE}});
     let mut client = gateway.chat("Connection: close\r\n", STREAM_CHAT);
     engine.answer_once(&stream_answer(&[HELLO, &format!("data: {code}\n\n")]));

@@ -109,14 +109,35 @@ fn what_is_in_the_way_is_on_stderr_and_nothing_is_written() {
     let refused = piped(&[], manifest);
     assert_eq!((text(&refused.stdout), refused.status.code()), ("", Some(64)));
     let told = text(&refused.stderr);
-    assert!(told.starts_with("document 2, Job bad: it has the node's network"), "{told}");
+    assert!(
+        told.starts_with("standard input:6: document 2, Job bad: it has the node's network"),
+        "{told}"
+    );
     assert!(told.ends_with("1 problem; nothing was written\n"), "{told}");
     let broken = piped(&[], "a: [\n");
     assert_eq!((text(&broken.stdout), broken.status.code()), ("", Some(64)));
-    assert!(text(&broken.stderr).contains("line 1, column 4: "));
+    assert!(text(&broken.stderr).starts_with("standard input:1: column 4: "));
     let missing = taximeter(["inject", "/nowhere/pod.yaml"]);
     assert_eq!(missing.status.code(), Some(64));
     assert!(text(&missing.stderr).starts_with("/nowhere/pod.yaml: cannot be read: No such file"));
+}
+
+#[test]
+fn containers_of_an_unknown_kind_are_named_and_nothing_is_written_unless_allowed() {
+    let cluster = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: c}\n\
+                   spec:\n  headGroupSpec:\n    template: {spec: {containers: [{name: e}]}}\n";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("ray.yaml");
+    std::fs::write(&file, cluster).expect("write it");
+    let file = file.to_str().expect("a path");
+    let refused = taximeter(["inject", file]);
+    assert_eq!((text(&refused.stdout), refused.status.code()), ("", Some(1)));
+    let told = text(&refused.stderr);
+    let place = format!("{file}:6: document 1, RayCluster c: has containers at ");
+    assert!(told.starts_with(&place), "{told}");
+    let allowed = taximeter(["inject", "--allow-unknown", file]);
+    assert_eq!((text(&allowed.stdout), allowed.status.code()), (cluster, Some(0)));
+    assert!(text(&allowed.stderr).starts_with("document 1, RayCluster c: left as it is"));
 }
 
 #[test]

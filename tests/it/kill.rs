@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use self::judge::Ride;
+use self::judge::SentRequest;
 use crate::client::Client;
 use crate::fixtures::{CHAT, DONE, STREAM_CHAT};
 use crate::gateway::Setup;
@@ -83,7 +83,7 @@ fn choose(random: &mut Random) -> (&'static str, Stay) {
 }
 
 /// Asks one request after another until the gateway is gone.
-fn ride(gateway: SocketAddr, name: &str, random: &mut Random, rides: &Sender<Ride>) {
+fn exchange(gateway: SocketAddr, name: &str, random: &mut Random, requests: &Sender<SentRequest>) {
     for number in 0.. {
         let request_id = format!("{name}-{number}");
         let (body, stay) = choose(random);
@@ -99,7 +99,7 @@ fn ride(gateway: SocketAddr, name: &str, random: &mut Random, rides: &Sender<Rid
                 answer.status() == 200 && answer.complete && ends_well
             }),
         });
-        let _ = rides.send(Ride { request_id, finished: matches!(answered, Ok(true)) });
+        let _ = requests.send(SentRequest { request_id, finished: matches!(answered, Ok(true)) });
         if answered.is_err() {
             return;
         }
@@ -107,11 +107,11 @@ fn ride(gateway: SocketAddr, name: &str, random: &mut Random, rides: &Sender<Rid
 }
 
 /// Kills gateways in one folder, one after the other. What is left, and what clients saw.
-fn kill(kills: usize, seed: u64, setup: impl Fn() -> Setup) -> (TempDir, Vec<Ride>) {
+fn kill(kills: usize, seed: u64, setup: impl Fn() -> Setup) -> (TempDir, Vec<SentRequest>) {
     let mut random = Random(seed | 1);
-    let (to_rides, rides): (_, Receiver<Ride>) = channel();
+    let (to_requests, requests): (_, Receiver<SentRequest>) = channel();
     let mut folder = tempfile::tempdir().expect("a temporary folder");
-    let mut taken: Vec<Ride> = Vec::new();
+    let mut taken: Vec<SentRequest> = Vec::new();
     let mut finished = 0;
     for life in 0..kills {
         let started = Limit::begin();
@@ -122,22 +122,22 @@ fn kill(kills: usize, seed: u64, setup: impl Fn() -> Setup) -> (TempDir, Vec<Rid
         let lives = random.life();
         folder = std::thread::scope(|clients| {
             for (client, seed) in seeds.into_iter().enumerate() {
-                let to_rides = to_rides.clone();
+                let to_requests = to_requests.clone();
                 let name = format!("{life}-{client}");
-                clients.spawn(move || ride(address, &name, &mut Random(seed), &to_rides));
+                clients.spawn(move || exchange(address, &name, &mut Random(seed), &to_requests));
             }
             // On a busy machine little is answered in so short a life: then it is longer.
             while finished <= life {
-                let ride = rides.recv_timeout(PATIENCE).expect("an answer in time");
-                finished += usize::from(ride.finished);
-                taken.push(ride);
+                let request = requests.recv_timeout(PATIENCE).expect("an answer in time");
+                finished += usize::from(request.finished);
+                taken.push(request);
             }
             pass(lives);
             gateway.kill()
         });
-        for ride in rides.try_iter() {
-            finished += usize::from(ride.finished);
-            taken.push(ride);
+        for request in requests.try_iter() {
+            finished += usize::from(request.finished);
+            taken.push(request);
         }
     }
     (folder, taken)
@@ -155,11 +155,11 @@ fn whenever_the_gateway_is_killed_every_request_is_on_the_ledger_once() {
     let engine = pacing::start();
     let upstream = format!("name: e, url: \"http://{}\", dialect: openai", engine.address);
     let setup = || Setup::with_upstream(&upstream).with(LIMITS);
-    let (folder, rides) = kill(kills, seed, setup);
+    let (folder, requests) = kill(kills, seed, setup);
     // One more start settles what the last kill left open.
     let mut gateway = setup().start_in(folder);
     gateway.terminate();
     assert!(gateway.exit().0.success());
     let folder = gateway.into_folder();
-    judge::judge(kills, &folder.path().join("data"), &engine.log(), &rides);
+    judge::judge(kills, &folder.path().join("data"), &engine.log(), &requests);
 }

@@ -27,6 +27,7 @@ mod against;
 mod answered_errors;
 mod api;
 mod background;
+mod batches;
 mod bytes_pass;
 mod captured;
 mod contexts;

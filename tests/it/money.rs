@@ -1,4 +1,4 @@
-//! What a ride costs: on the answer, on the record, on the bill.
+//! What a request costs: on the answer, on the record, on the bill.
 
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
@@ -129,6 +129,41 @@ fn a_model_without_a_price_costs_unknown_and_not_zero() {
     assert_eq!(record["usage"]["output_tokens"], 100);
     let table = bill(&gateway, &["--format", "table"]);
     assert!(table.contains("unknown"), "{table}");
+}
+
+#[test]
+fn the_record_says_when_the_price_of_its_model_ended() {
+    let rows = "version: 2026-01-01\nmodels:\n\
+                - {model: old, until: 2026-02-01, rates: {input: 2, output: 10}}\n\
+                - {model: new, from: 9000-01-01, rates: {input: 2, output: 10}}\n";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let prices = folder.path().join("prices.yaml");
+    std::fs::write(&prices, rows).expect("write the prices");
+    let overrides = format!("prices: {{overrides: \"{}\"}}", prices.display());
+    for (model, reason) in [
+        (
+            "old",
+            json!({"reason": "ended", "of": "old", "day": "2026-02-01",
+                       "price_id": "overrides@2026-01-01#old"}),
+        ),
+        (
+            "new",
+            json!({"reason": "not_begun", "of": "new", "day": "9000-01-01",
+                       "price_id": "overrides@2026-01-01#new@9000-01-01"}),
+        ),
+    ] {
+        let engine = Engine::start();
+        let gateway = Setup::before(&engine).upstream("dialect: openai").with(&overrides).start();
+        let named = |text: &str| {
+            text.replace("gpt-4o-mini-2024-07-18", model).replace("gpt-4o-mini", model)
+        };
+        let ask = post("/v1/chat/completions", "", named(CHAT));
+        let mut client = Client::saying(gateway.address(), &ask);
+        engine.answer_once(&json_answer(named(CHAT_ANSWER)));
+        assert_eq!(client.answer().status(), 200);
+        let record = gateway.record();
+        assert_eq!((&record["cost"], &record["cost_unknown"]), (&Value::Null, &json!([reason])));
+    }
 }
 
 #[test]

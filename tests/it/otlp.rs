@@ -24,7 +24,7 @@ fn by_http(engine: &Engine, collector: &Engine, more: &str) -> Gateway {
     setup(engine, &format!("endpoint: 'http://{}'{more}", collector.address())).start()
 }
 
-fn ride(gateway: &Gateway, engine: &Engine) {
+fn exchange(gateway: &Gateway, engine: &Engine) {
     let mut client = gateway.chat("Connection: close\r\n", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));
     assert_eq!(client.answer().status(), 200);
@@ -55,7 +55,7 @@ fn a_collector_gets_by_http_what_a_scrape_shows() {
     let (engine, collector) = (Engine::start(), Engine::start());
     let more = ", headers: {Api-Key: sk-otlp}, interval_seconds: 0.05";
     let gateway = by_http(&engine, &collector, more);
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     let (request, pushed) = await_samples(&collector, 1);
     assert_eq!(request.first_line, "POST /v1/metrics HTTP/1.1");
     assert_eq!(request.header("content-type"), Some("application/x-protobuf"));
@@ -81,7 +81,7 @@ fn a_collector_gets_by_http_what_a_scrape_shows() {
 fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let (engine, collector) = (Engine::start(), Engine::start());
     let gateway = by_http(&engine, &collector, ", compression: none, interval_seconds: 2");
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     let (mut connection, ..) = push(&collector);
     connection.send(BUSY);
     drop(connection);
@@ -121,7 +121,7 @@ fn a_collector_gets_by_grpc_and_tls_what_it_gets_by_http() {
         ),
     );
     let gateway = gateway.start();
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     collector.answer(&[("grpc-status", "14"), ("grpc-message", "busy")]);
     let call = collector.call();
     assert_eq!(call.path, "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
@@ -159,7 +159,7 @@ fn whoever_is_not_trusted_gets_nothing() {
     let gateway = setup(&engine, &format!("{endpoint}, protocol: grpc, interval_seconds: 0.05"));
     let gateway = gateway.start();
     gateway.await_metric("taximeter_otlp_faults_total{taximeter_otlp_signal=\"metrics\"} 1");
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn the_last_numbers_are_pushed_at_the_end() {
     let (engine, collector) = (Engine::start(), Collector::start(false));
     let endpoint = format!("endpoint: 'http://{}', protocol: grpc", collector.address);
     let mut gateway = setup(&engine, &format!("{endpoint}, interval_seconds: 3600")).start();
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     gateway.terminate();
     let pushed = collector.call().pushed();
     assert_eq!((pushed.samples(TOKENS), pushed.count("taximeter.requests")), (Some(2), Some(1)));
@@ -181,7 +181,7 @@ fn a_delta_tells_each_sample_once() {
     let more = "interval_seconds: 0.05, temporality: delta";
     let mut gateway = setup(&engine, &format!("{endpoint}, {more}")).start();
     for _ in 0..3 {
-        ride(&gateway, &engine);
+        exchange(&gateway, &engine);
         while collector.call().pushed().samples(TOKENS) != Some(2) {}
     }
     gateway.terminate();
@@ -193,7 +193,7 @@ fn exponential_histograms_have_the_samples_that_a_scrape_shows_in_the_convention
     let (engine, collector) = (Engine::start(), Engine::start());
     let more = ", histograms: exponential, interval_seconds: 0.05";
     let gateway = by_http(&engine, &collector, more);
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     let told = loop {
         let (mut connection, _, pushed) = push(&collector);
         connection.send(TAKEN);
@@ -226,7 +226,7 @@ fn a_collector_that_is_not_there_costs_requests_nothing() {
         format!("endpoint: 'http://{address}', interval_seconds: 0.01, timeout_seconds: 0.1");
     let mut gateway = setup(&engine, &otlp).start();
     for _ in 0..20 {
-        ride(&gateway, &engine);
+        exchange(&gateway, &engine);
     }
     gateway.await_metric("{taximeter_otlp_signal=\"metrics\",taximeter_outcome=\"dropped\"} ");
     assert_eq!(gateway.admin("/readyz").status(), 200);
@@ -245,18 +245,18 @@ fn a_collector_that_takes_a_push_and_never_answers_costs_requests_nothing() {
         .upstream("dialect: openai")
         .with(&format!("telemetry: {telemetry}"))
         .start();
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     // It holds this push until the end.
     let (_unanswered, ..) = collector.request();
     for _ in 0..20 {
-        ride(&gateway, &engine);
+        exchange(&gateway, &engine);
     }
     // What it does not take makes room for what comes.
     for signal in ["metrics", "traces", "logs"] {
         let signal = format!("taximeter_otlp_signal=\"{signal}\"");
         gateway.await_metric(&format!("{{{signal},taximeter_outcome=\"dropped\"}} "));
     }
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     assert_eq!(gateway.admin("/readyz").status(), 200);
 }
 

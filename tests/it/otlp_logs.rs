@@ -22,7 +22,7 @@ fn gateway(engine: &Engine, endpoint: &str, more: &str) -> Gateway {
     Setup::before(engine).upstream("dialect: openai").with(&telemetry).start()
 }
 
-fn ride(gateway: &Gateway, engine: &Engine) -> String {
+fn exchange(gateway: &Gateway, engine: &Engine) -> String {
     let headers = format!("traceparent: 00-{TRACE}-b7ad6b7169203331-01\r\nConnection: close\r\n");
     let mut client = gateway.chat(&headers, CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));
@@ -80,7 +80,7 @@ fn a_call_that_fails_is_an_event_of_the_conventions_for_collectors_alone() {
     let (engine, collector) = (Engine::start(), Engine::start());
     let endpoint = format!("endpoint: 'http://{}'", collector.address());
     let mut gateway = gateway(&engine, &endpoint, "");
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     for (answer, error) in [
         (answer("429 Busy", "application/json", "{}"), "429"),
         (
@@ -119,7 +119,7 @@ fn a_line_is_pushed_as_a_record_that_leads_to_its_span() {
     let listening = await_record(&collector, "taximeter.listening");
     assert_eq!(listening.severity_number, SeverityNumber::Info as i32);
     assert!(listening.trace_id.is_empty() && listening.time_unix_nano > 0);
-    let id = ride(&gateway, &engine);
+    let id = exchange(&gateway, &engine);
     let record = await_record(&collector, "taximeter.request");
     let line = gateway.await_event("request");
     assert_eq!(hex(&record.trace_id), TRACE);
@@ -148,7 +148,7 @@ fn lines_are_pushed_by_grpc_and_the_last_ones_at_the_end() {
     let (engine, collector) = (Engine::start(), Collector::start(false));
     let endpoint = format!("endpoint: 'http://{}', protocol: grpc", collector.address);
     let mut gateway = gateway(&engine, &endpoint, "");
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     gateway.terminate();
     let mut events = Vec::new();
     while !events.iter().any(|event| event == "taximeter.draining") {

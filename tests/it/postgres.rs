@@ -84,6 +84,41 @@ fn a_database_that_stalls_or_dies_delays_nobody_and_gets_everything_later() {
 }
 
 #[test]
+fn behind_a_pool_of_transactions_status_bill_and_ledger_agree_also_after_restarts() {
+    let server = Server::start(&[]).expect("a PostgreSQL server");
+    let database = server.database().expect("a database");
+    let url = server.pooled_url(&database).expect("PgBouncer");
+    let engine = pacing::start();
+    let mut one = gateway(&engine, &url);
+    let other = gateway(&engine, &url);
+    for round in 1..=3 {
+        ask_some(one.address(), &format!("one-{round}"));
+        ask_some(other.address(), &format!("other-{round}"));
+        for gateway in [&one, &other] {
+            let store = || gateway.admin("/api/v1/status").json()["store"].clone();
+            let is_fed = || (store()["pending_entries"] == 0).then_some(());
+            assert!(patiently(is_fed).is_some(), "{}", store());
+        }
+        let bill = taximeter(["bill", "--store", &url, "--format", "json"]);
+        let bill: Value = serde_json::from_slice(&bill.stdout).expect("a bill");
+        assert_eq!(bill["total"]["requests"], 2 * round * SOME, "{bill}");
+        if round == 1 {
+            one.terminate();
+            assert!(one.exit().0.success());
+        }
+        // The second time without a farewell.
+        one = start_again(&engine, &url, one);
+    }
+    for gateway in [&one, &other] {
+        let data_dir = gateway.data_dir().display().to_string();
+        let verified = taximeter(["verify", "--data-dir", &data_dir, "--store", &url]);
+        let said = String::from_utf8_lossy(&verified.stdout);
+        assert_eq!(verified.status.code(), Some(0), "{said}");
+    }
+    assert_eq!(records_of(&["--store", &url]).len(), 6 * SOME);
+}
+
+#[test]
 fn nobody_bills_by_mistake_from_the_directory_of_a_gateway_that_feeds_a_database() {
     let server = Server::start(&[]).expect("a PostgreSQL server");
     let database = server.database().expect("a database");

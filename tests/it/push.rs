@@ -21,7 +21,7 @@ fn setup(engine: &Engine, receiver: &Engine) -> Setup {
 }
 
 /// One request from head to end; its id.
-fn ride(gateway: &Gateway, engine: &Engine) -> String {
+fn exchange(gateway: &Gateway, engine: &Engine) -> String {
     let mut client = gateway.chat("Connection: close\r\n", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));
     client.answer().header("x-taximeter-request-id").expect("an id").to_owned()
@@ -51,7 +51,7 @@ fn await_ids(receiver: &Engine, ids: &[String]) {
 fn a_receiver_gets_what_ends_in_order_and_with_the_token() {
     let (engine, receiver) = (Engine::start(), Engine::start());
     let gateway = setup(&engine, &receiver).start();
-    let first = ride(&gateway, &engine);
+    let first = exchange(&gateway, &engine);
     let (mut connection, request, ids) = batch(&receiver);
     assert_eq!(request.first_line, "POST /api/v1/events HTTP/1.1");
     assert_eq!(request.header("authorization"), Some("Bearer sk-meter"));
@@ -61,7 +61,7 @@ fn a_receiver_gets_what_ends_in_order_and_with_the_token() {
     assert_eq!((&event["specversion"], &event["subject"]), (&"1.0".into(), &"default".into()));
     assert_eq!(event["data"]["input_tokens"], 1000);
     connection.send(TAKEN);
-    let more: Vec<_> = (0..3).map(|_| ride(&gateway, &engine)).collect();
+    let more: Vec<_> = (0..3).map(|_| exchange(&gateway, &engine)).collect();
     await_ids(&receiver, &more);
     gateway.await_metric("taximeter_push_events_total{taximeter_outcome=\"stored\"} 4");
 }
@@ -70,12 +70,12 @@ fn a_receiver_gets_what_ends_in_order_and_with_the_token() {
 fn a_receiver_that_fails_gets_the_same_ids_again_and_nothing_is_lost_meanwhile() {
     let (engine, receiver) = (Engine::start(), Engine::start());
     let gateway = setup(&engine, &receiver).start();
-    let first = ride(&gateway, &engine);
+    let first = exchange(&gateway, &engine);
     let (mut connection, _, ids) = batch(&receiver);
     assert_eq!(ids, [first.as_str()]);
     // It may have stored them before it failed.
     connection.send(FAILED);
-    let second = ride(&gateway, &engine);
+    let second = exchange(&gateway, &engine);
     let (mut connection, _, ids) = batch(&receiver);
     assert_eq!(ids[0], first);
     connection.send(WAIT);
@@ -89,15 +89,15 @@ fn a_receiver_that_fails_gets_the_same_ids_again_and_nothing_is_lost_meanwhile()
 fn an_event_that_is_refused_is_set_aside_and_the_others_go_on() {
     let (engine, receiver) = (Engine::start(), Engine::start());
     let gateway = setup(&engine, &receiver).start();
-    let first = ride(&gateway, &engine);
+    let first = exchange(&gateway, &engine);
     // While this one waits for its answer, the others gather.
     let (mut connection, _, ids) = batch(&receiver);
     assert_eq!(ids, [first]);
-    let rides: Vec<_> = (0..5).map(|_| ride(&gateway, &engine)).collect();
+    let requests: Vec<_> = (0..5).map(|_| exchange(&gateway, &engine)).collect();
     connection.send(TAKEN);
-    let bad = &rides[2];
+    let bad = &requests[2];
     let mut taken = Vec::new();
-    while taken.len() < rides.len() - 1 {
+    while taken.len() < requests.len() - 1 {
         let (mut connection, _, ids) = batch(&receiver);
         if ids.contains(bad) {
             connection.send(b"HTTP/1.1 400 Bad\r\nContent-Length: 12\r\n\r\nno such unit");
@@ -106,7 +106,7 @@ fn an_event_that_is_refused_is_set_aside_and_the_others_go_on() {
             taken.extend(ids);
         }
     }
-    let good: Vec<_> = rides.iter().filter(|id| *id != bad).cloned().collect();
+    let good: Vec<_> = requests.iter().filter(|id| *id != bad).cloned().collect();
     assert_eq!(taken, good);
     gateway.await_metric("taximeter_push_events_total{taximeter_outcome=\"rejected\"} 1");
     let aside =
@@ -120,15 +120,15 @@ fn an_event_that_is_refused_is_set_aside_and_the_others_go_on() {
 fn a_gateway_that_was_killed_goes_on_where_the_receiver_is() {
     let (engine, receiver) = (Engine::start(), Engine::start());
     let gateway = setup(&engine, &receiver).start();
-    let first = ride(&gateway, &engine);
+    let first = exchange(&gateway, &engine);
     await_ids(&receiver, &[first]);
     gateway.await_metric("taximeter_push_events_total{taximeter_outcome=\"stored\"} 1");
-    let second = ride(&gateway, &engine);
+    let second = exchange(&gateway, &engine);
     let (_unanswered, _, ids) = batch(&receiver);
     assert_eq!(ids, [second.as_str()]);
     let folder = gateway.kill();
     let gateway = setup(&engine, &receiver).start_in(folder);
-    let third = ride(&gateway, &engine);
+    let third = exchange(&gateway, &engine);
     await_ids(&receiver, &[second, third]);
 }
 
@@ -136,11 +136,11 @@ fn a_gateway_that_was_killed_goes_on_where_the_receiver_is() {
 fn a_receiver_that_never_answers_holds_nobody_up() {
     let (engine, receiver) = (Engine::start(), Engine::start());
     let mut gateway = setup(&engine, &receiver).start();
-    let first = ride(&gateway, &engine);
+    let first = exchange(&gateway, &engine);
     let (_silent, _, ids) = batch(&receiver);
     assert_eq!(ids, [first]);
     for _ in 0..3 {
-        ride(&gateway, &engine);
+        exchange(&gateway, &engine);
     }
     assert_eq!(gateway.records().len(), 4);
     gateway.terminate();
@@ -152,10 +152,10 @@ fn a_receiver_that_never_answers_holds_nobody_up() {
 fn what_was_there_before_a_receiver_was_named_is_not_sent() {
     let (engine, receiver) = (Engine::start(), Engine::start());
     let gateway = Gateway::before(&engine);
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     let folder = gateway.kill();
     let gateway = setup(&engine, &receiver).start_in(folder);
-    let new = ride(&gateway, &engine);
+    let new = exchange(&gateway, &engine);
     await_ids(&receiver, &[new]);
 }
 
@@ -176,7 +176,7 @@ fn correct(gateway: &Gateway) {
 fn a_correction_follows_its_request_with_an_id_that_stays() {
     let (engine, receiver) = (Engine::start(), Engine::start());
     let gateway = setup(&engine, &receiver).start();
-    let first = ride(&gateway, &engine);
+    let first = exchange(&gateway, &engine);
     await_ids(&receiver, std::slice::from_ref(&first));
     correct(&gateway);
     let (mut connection, request, ids) = batch(&receiver);
@@ -195,7 +195,7 @@ fn a_correction_follows_its_request_with_an_id_that_stays() {
     assert_eq!(again, ids);
     connection.send(TAKEN);
     // Once it is taken, what comes next is something else.
-    let second = ride(&gateway, &engine);
+    let second = exchange(&gateway, &engine);
     await_ids(&receiver, &[second]);
     gateway.await_metric("taximeter_push_events_total{taximeter_outcome=\"stored\"} 3");
 }

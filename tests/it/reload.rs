@@ -24,7 +24,7 @@ fn of(tenant: &str, engine: &Engine) -> Setup {
 }
 
 /// One request, from its client to its engine and back.
-fn ride(gateway: &Gateway, engine: &Engine) {
+fn exchange(gateway: &Gateway, engine: &Engine) {
     let mut client = gateway.chat("", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));
     assert_eq!(client.answer().status(), 200);
@@ -48,7 +48,7 @@ fn a_changed_file_is_in_force_for_the_requests_that_come_and_not_for_those_that_
     gateway.rewrite(&of("blue", &engine));
     gateway.await_event("config_reloaded");
     assert_ne!(config(&gateway)["since"], before);
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     connection.send(&[chunk(STOP), chunk(USAGE), chunk(DONE), LAST_CHUNK.to_vec()].concat());
     for event in [STOP, DONE] {
         running.expect(event);
@@ -114,7 +114,7 @@ fn a_signal_has_the_file_read_changed_or_not() {
     let gateway = of("acme", &engine).start();
     gateway.hang_up();
     gateway.await_event("config_reloaded");
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     let by_flags = Gateway::by_flags(&["--upstream", &format!("http://{}", engine.address())]);
     by_flags.hang_up();
     assert!(by_flags.await_event("config_without_file")["hint"].is_string());
@@ -132,7 +132,7 @@ fn a_bad_file_leaves_the_old_one_in_force_and_every_mistake_is_told() {
         let problem = told["problem"].as_str().expect("a problem");
         assert!(problem.contains("taximeter.yaml:") && problem.contains(word), "{problem}");
     }
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     let status = config(&gateway);
     let problems = status["rejected"]["problems"].as_array().expect("problems");
     assert_eq!(problems.len(), 2, "{status}");
@@ -141,7 +141,7 @@ fn a_bad_file_leaves_the_old_one_in_force_and_every_mistake_is_told() {
     assert!(page.text().contains("rejected") && page.text().contains("passthrough"));
     gateway.rewrite(&of("city", &engine));
     gateway.await_event("config_reloaded");
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     gateway.await_metric("taximeter_config_valid 1");
     assert_eq!(config(&gateway)["rejected"], Value::Null);
     assert_eq!(tenants(&gateway.await_records(2)), ["acme", "city"]);
@@ -156,7 +156,7 @@ fn a_file_that_is_gone_leaves_the_old_one_in_force() {
     assert!(told["problem"].as_str().expect("a problem").contains("cannot be read"), "{told}");
     gateway.rewrite(&of("blue", &engine));
     gateway.await_event("config_reloaded");
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     assert_eq!(gateway.record()["tenant"], "blue");
 }
 
@@ -169,7 +169,7 @@ fn what_is_read_at_a_start_only_is_named_and_the_rest_taken() {
     assert_eq!(told["keys"], "workers, ledger");
     assert_eq!(config(&gateway)["waiting"], serde_json::json!(["workers", "ledger"]));
     assert_eq!(gateway.admin("/api/v1/status").json()["ledger"]["durability"], "group");
-    ride(&gateway, &engine);
+    exchange(&gateway, &engine);
     assert_eq!(gateway.record()["tenant"], "blue");
 }
 
@@ -261,7 +261,7 @@ fn an_upstream_that_is_taken_away_ends_its_streams_and_gets_no_more() {
             .upstream("dialect: openai"),
     );
     gateway.await_event("config_reloaded");
-    ride(&gateway, &new);
+    exchange(&gateway, &new);
     assert_eq!(gateway.admin("/api/v1/status").json()["upstreams"][0]["name"], "other");
     // A request may be seen for a moment after its answer has been read.
     let alone = || Some(gateway.admin("/api/v1/live").json()).filter(|live| live["open"] == 1);

@@ -361,7 +361,7 @@ fn names_that_clients_choose_become_no_labels_and_those_of_engines_only_so_many(
         .with("tenants: {header: {name: x-tenant-id, trusted_peers: [127.0.0.1]}}")
         .with("telemetry: {tenants_max: 3}")
         .start();
-    let ride = |model: &str, tenant: usize, answered: &[u8]| {
+    let exchange = |model: &str, tenant: usize, answered: &[u8]| {
         let body = CHAT.replace("gpt-4o-mini", model);
         let mut client =
             gateway.chat(&format!("X-Tenant-Id: t{tenant}\r\nConnection: close\r\n"), body);
@@ -369,12 +369,12 @@ fn names_that_clients_choose_become_no_labels_and_those_of_engines_only_so_many(
         client.answer();
     };
     for nth in 0..ASKED {
-        ride(&format!("guess-{nth}"), nth, &answer("404 No", "application/json", "{}"));
+        exchange(&format!("guess-{nth}"), nth, &answer("404 No", "application/json", "{}"));
     }
     for nth in 0..ASKED {
         let model = format!("served-{nth}");
         let answered = CHAT_ANSWER.replace("gpt-4o-mini-2024-07-18", &model);
-        ride(&model, nth, &json_answer(answered));
+        exchange(&model, nth, &json_answer(answered));
     }
     let (_, text) = scrape(&gateway, "");
     assert!(!text.contains("guess-"), "{text}");

@@ -137,7 +137,7 @@ impl Secured {
     }
 }
 
-fn ride(client: &mut Secured, engine: &Engine) {
+fn exchange(client: &mut Secured, engine: &Engine) {
     client.send("", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));
     assert_eq!(client.answer().text(), CHAT_ANSWER);
@@ -218,7 +218,7 @@ fn http2_is_spoken_with_those_who_want_it() {
             client.stream.read_exact(&mut head).expect("a frame");
             assert_eq!(head[3], 4, "it answers with its settings: {head:?}");
         } else {
-            ride(&mut client, &engine);
+            exchange(&mut client, &engine);
         }
     }
 }
@@ -228,7 +228,7 @@ fn who_shows_no_certificate_is_not_let_in_where_one_is_asked_for() {
     let (engine, papers) = (Engine::start(), Papers::new());
     let ca = papers.path("ca.pem");
     let gateway = papers.gateway(&engine, &format!(", client_ca: \"{}\"", ca.display()));
-    ride(&mut Secured::connect(gateway.address(), papers.client(true)), &engine);
+    exchange(&mut Secured::connect(gateway.address(), papers.client(true)), &engine);
     for stranger in [papers.client(false), Papers::new().client(true)] {
         let mut client = Secured::connect(gateway.address(), stranger);
         let request = post("/v1/chat/completions", "", CHAT);
@@ -251,7 +251,7 @@ fn who_speaks_no_tls_is_told_of_and_reaches_nobody() {
     engine.assert_untouched();
     // Who only looks whether somebody listens is not worth a line.
     drop(Client::connect(gateway.address()));
-    ride(&mut papers.connect(&gateway), &engine);
+    exchange(&mut papers.connect(&gateway), &engine);
     assert!(!gateway.has_said("bad_framing"));
 }
 
@@ -261,13 +261,13 @@ fn certificates_change_under_connections_that_stay() {
     let gateway = papers.gateway(&engine, "");
     let mut before = papers.connect(&gateway);
     let old = before.shown();
-    ride(&mut before, &engine);
+    exchange(&mut before, &engine);
     papers.renew();
     gateway.await_event("tls_renewed");
     let mut after = papers.connect(&gateway);
     assert_ne!(after.shown(), old);
-    ride(&mut after, &engine);
-    ride(&mut before, &engine);
+    exchange(&mut after, &engine);
+    exchange(&mut before, &engine);
     // Half of a pair leaves what was in force.
     let (other, _) = papers.issue();
     fs::write(papers.path("tls.crt"), other).expect("write a file");

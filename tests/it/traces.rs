@@ -64,7 +64,7 @@ fn duration(span: &Span) -> u64 {
 }
 
 /// Asks for a chat with these headers; what the engine got, and the client.
-fn ride(gateway: &Gateway, engine: &Engine, headers: &str) -> (Message, Message) {
+fn exchange(gateway: &Gateway, engine: &Engine, headers: &str) -> (Message, Message) {
     let mut client = gateway.chat(&format!("{headers}Connection: close\r\n"), CHAT);
     let (mut connection, request) = engine.request();
     connection.send(&json_answer(CHAT_ANSWER));
@@ -160,7 +160,7 @@ fn a_trace_without_a_good_caller_begins_here_under_the_request_s_id() {
     let bad = format!("traceparent: 00-{TRACE}-{CALLER}-zz\r\ntracestate: a=1\r\n");
     let twice = format!("traceparent: 00-{TRACE}-{CALLER}-01\r\n").repeat(2);
     for headers in ["", &bad, &twice] {
-        let (request, answer) = ride(&gateway, &engine, headers);
+        let (request, answer) = exchange(&gateway, &engine, headers);
         let id = answer.header("x-taximeter-request-id").expect("an id").replace('-', "");
         let spans = spans(&collector);
         let server = &spans["POST /v1/chat/completions"];
@@ -180,7 +180,7 @@ fn without_spans_a_trace_s_headers_pass_untouched() {
     let gateway = Setup::before(&engine).upstream("dialect: openai").start();
     for told in [format!("00-{TRACE}-{CALLER}-01"), "nonsense".to_owned()] {
         let headers = format!("TraceParent: {told}\r\ntracestate: a=1\r\n");
-        let (request, _) = ride(&gateway, &engine, &headers);
+        let (request, _) = exchange(&gateway, &engine, &headers);
         assert_eq!(request.header("traceparent"), Some(told.as_str()));
         assert_eq!(request.header("tracestate"), Some("a=1"));
     }
@@ -192,7 +192,7 @@ fn of_what_is_not_sampled_only_failures_are_kept() {
     let gateway = gateway(&engine, &collector, "{ratio: 0}");
     let unsampled = format!("traceparent: 00-{TRACE}-{CALLER}-00\r\n");
     for (headers, trace) in [("", None), (unsampled.as_str(), Some(TRACE))] {
-        let (request, answer) = ride(&gateway, &engine, headers);
+        let (request, answer) = exchange(&gateway, &engine, headers);
         assert_eq!(answer.status(), 200);
         assert!(request.header("traceparent").is_some_and(|told| told.ends_with("-00")));
         let mut client = gateway.chat(&format!("{headers}Connection: close\r\n"), CHAT);
@@ -278,7 +278,7 @@ fn each_attempt_to_reach_an_engine_is_a_stage_of_its_call() {
 fn a_sample_leads_to_its_span() {
     let (engine, collector) = (Engine::start(), Engine::start());
     let gateway = gateway(&engine, &collector, "{}");
-    ride(&gateway, &engine, "");
+    exchange(&gateway, &engine, "");
     let spans = spans(&collector);
     let server = &spans["POST /v1/chat/completions"];
     let text = gateway.scrape("application/openmetrics-text;version=1.0.0").text().to_owned();

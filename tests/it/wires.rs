@@ -297,26 +297,3 @@ fn only_a_status_that_has_no_body_makes_an_empty_answer_whole() {
         assert!(usage(&record, "input_tokens").as_u64() > Some(0), "{record}");
     }
 }
-
-#[test]
-fn what_a_batch_uses_is_on_the_ledger_as_unknown_and_its_files_are_not() {
-    let engine = Engine::start();
-    let gateway = Gateway::before(&engine);
-    let mut client = Client::connect(gateway.address());
-    let (kind, body) = form(&[("purpose", "batch")]);
-    for request in [
-        typed("/v1/files", kind, &body),
-        post("/v1/batches", "", r#"{"input_file_id":"file-1","endpoint":"/v1/chat/completions"}"#),
-        bare("GET", "/v1/batches/batch_1", ""),
-        bare("GET", "/v1/files/file-2/content", ""),
-    ] {
-        client.send(&request);
-        engine.answer_once(&json_answer("{\"id\":\"batch_1\"}"));
-        assert_eq!(client.answer().status(), 200);
-    }
-    let record = gateway.record();
-    assert_eq!(
-        (&record["route"], usage(&record, "source")),
-        (&"/v1/batches".into(), &"unknown".into())
-    );
-}

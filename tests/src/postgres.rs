@@ -1,6 +1,8 @@
 //! A PostgreSQL server for tests: Debian's `postgresql`, in a temporary folder, ended by its own
 //! process id.
 
+mod pool;
+
 use std::fs::Permissions;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
@@ -12,12 +14,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tempfile::TempDir;
 
+use self::pool::Pool;
+
 /// Who owns the databases.
 pub const USER: &str = "taximeter";
 /// On connections by TCP; those by the socket need none.
 pub const PASSWORD: &str = "not:a/secret@all";
 /// The account of Debian's package: the server refuses to run as root.
 const ACCOUNT: &str = "postgres";
+/// Where Debian's package has it.
+const PGBOUNCER: &str = "/usr/sbin/pgbouncer";
 const READY: &str = "database system is ready to accept connections";
 /// How often a free port is looked for: another process may take it first.
 const PORTS_MAX: usize = 8;
@@ -40,6 +46,7 @@ pub struct Server {
     settings: Vec<String>,
     running: Option<Child>,
     databases: AtomicU32,
+    pool: Mutex<Option<Pool>>,
 }
 
 /// Where the programs are, and as whom they run.
@@ -80,8 +87,15 @@ impl Server {
         initdb.arg("--pgdata").arg(folder.path().join("data"));
         output(&mut initdb)?;
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        let (running, databases) = (None, AtomicU32::new(0));
-        let mut server = Self { programs, folder, port: 0, settings, running, databases };
+        let mut server = Self {
+            programs,
+            folder,
+            port: 0,
+            settings,
+            running: None,
+            databases: AtomicU32::new(0),
+            pool: Mutex::new(None),
+        };
         let mut failed = io::Error::other("no port");
         for _ in 0..PORTS_MAX {
             server.port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -173,6 +187,23 @@ impl Server {
         format!("postgres://{USER}@{folder}:{}/{database}", self.port)
     }
 
+    /// The URL of a database behind PgBouncer, which gives each transaction any session. It is Debian's
+    /// `pgbouncer`, and starts with the first of these URLs.
+    ///
+    /// Errors: `pgbouncer` is not installed, or does not start.
+    pub fn pooled_url(&self, database: &str) -> io::Result<String> {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let port = match &*pool {
+            Some(pool) => pool.port(),
+            None => {
+                let command = self.programs.run_as_other(PathBuf::from(PGBOUNCER));
+                let started = Pool::start(command, self.folder.path(), self.port, USER)?;
+                pool.insert(started).port()
+            }
+        };
+        Ok(format!("postgres://{USER}@127.0.0.1:{port}/{database}?sslmode=disable"))
+    }
+
     /// The port on 127.0.0.1.
     #[must_use]
     pub const fn port(&self) -> u16 {
@@ -235,7 +266,10 @@ impl Programs {
 
     /// The program `name`, in an account that the server does not refuse.
     fn command(&self, name: &str) -> Command {
-        let program = self.path(name);
+        self.run_as_other(self.path(name))
+    }
+
+    fn run_as_other(&self, program: PathBuf) -> Command {
         let mut command = if self.as_other {
             let mut command = Command::new("setpriv");
             command.args(["--reuid", ACCOUNT, "--regid", ACCOUNT, "--clear-groups"]);

@@ -3,6 +3,7 @@ mod contracts;
 mod currencies;
 mod meters;
 mod partly;
+mod regions;
 
 use std::sync::LazyLock;
 

@@ -38,6 +38,8 @@ impl PriceBook {
                 // A row for any provider is found for each of them.
                 Ok(found) if found.row.provider.as_deref() == provider => all.found.push(found),
                 Ok(_) | Err(NoRow::Unknown(_)) => {}
+                // So is one that has ended.
+                Err(missing) if all.missing.iter().any(|(_, told)| *told == missing) => {}
                 Err(missing) => all.missing.push((provider, missing)),
             }
         }

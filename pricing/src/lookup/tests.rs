@@ -55,7 +55,41 @@ fn found(book: &PriceBook, query: &Query<'_>) -> String {
         Err(NoRow::Variant(_)) => "variant".to_owned(),
         Err(NoRow::Deployment(_)) => "deployment".to_owned(),
         Err(NoRow::Region { region, .. }) => format!("region {region}"),
+        Err(NoRow::Ended { until, price_id, .. }) => format!("{price_id} ended {until}"),
+        Err(NoRow::NotBegun { from, price_id, .. }) => format!("{price_id} begins {from}"),
     }
+}
+
+#[test]
+fn a_name_whose_rows_are_of_another_time_says_when_they_end_or_begin() {
+    const ROWS: &str = "
+version: 2026-11-20
+models:
+- {model: old, provider: openai, aliases: [ancient], until: 2026-06-01, rates: {input: 1, output: 9}}
+- {model: old, provider: openai, from: 2026-06-01, until: 2026-11-20, rates: {input: 2, output: 9}}
+- {model: new, provider: openai, from: 2026-12-01, rates: {input: 1, output: 9}}
+- {model: now, provider: openai, until: 2026-11-21, rates: {input: 1, output: 9}}
+- {model: 'ft:tuned', provider: openai, until: 2026-11-01, rates: {input: 1, output: 9}}
+- {model: anyones, until: 2026-11-01, rates: {input: 1, output: 9}}
+";
+    let book = PriceBook::empty().with_overrides(ROWS, "prices.yaml").unwrap();
+    let of = |provider: &str, model: &str| found(&book, &query(provider, model, ""));
+    let ended = |row: &str, day: &str| format!("overrides@2026-11-20#{row} ended {day}");
+    assert_eq!(of("openai", "old"), ended("openai/old@2026-06-01", "2026-11-20"));
+    assert_eq!(of("openai", "old-2026-01-01"), ended("openai/old@2026-06-01", "2026-11-20"));
+    assert_eq!(of("openai", "ancient"), ended("openai/old@2026-06-01", "2026-11-20"));
+    assert_eq!(of("openai", "ft:tuned:acme::1"), ended("openai/ft:tuned", "2026-11-01"));
+    assert_eq!(of("openai", "new"), "overrides@2026-11-20#openai/new@2026-12-01 begins 2026-12-01");
+    assert_eq!(of("openai", "now"), "now by exact");
+    assert_eq!(of("openai", "anyones"), ended("anyones", "2026-11-01"));
+    assert_eq!(of("mistral", "old"), "unknown");
+    assert_eq!(of("openai", "older"), "unknown");
+    let missing = book.everywhere("anyones", NOON.parse().unwrap()).missing;
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    let query = query("openai", "old", "");
+    let unpriced = book.cost(&query, &Usage::default()).unwrap_err();
+    assert!(unpriced.to_string().contains("ended on 2026-11-20"), "{unpriced}");
+    assert!(matches!(unpriced.reasons[..], [PriceError::Ended { .. }]));
 }
 
 #[test]

@@ -56,6 +56,14 @@ pub fn costs_differ(before: Option<&RecordCost>, after: Option<&RecordCost>) -> 
     before.map(money) != after.map(money)
 }
 
+/// Whether two costs differ in money, whatever their lines say.
+#[must_use]
+pub fn amounts_differ(before: Option<&RecordCost>, after: Option<&RecordCost>) -> bool {
+    let money =
+        |cost: &RecordCost| (cost.currency.clone(), cost.at_least, cost.amount, cost.list_amount);
+    before.map(money) != after.map(money)
+}
+
 impl Differences {
     /// Adds a request whose cost changes.
     /// # Errors

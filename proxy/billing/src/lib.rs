@@ -50,7 +50,7 @@ pub use allowance::Allowances;
 pub use bill::{Bill, BillError, BillLine, Biller};
 pub use billed_request::BilledRequest;
 pub use credit::{Covered, Credit};
-pub use difference::{Difference, Differences, costs_differ};
+pub use difference::{Difference, Differences, amounts_differ, costs_differ};
 pub use gpu::{GpuShares, RequestRun};
 pub use group::{Dimension, GroupError, Grouping};
 pub use hours::{Hour, HourKey, LineKey, TooLarge, corrected, hour_of};

@@ -191,6 +191,7 @@ impl Splitter {
         is_blank
     }
 
+    #[inline]
     fn field<'r>(&mut self, line: &'r [u8], in_place: &mut Option<&'r [u8]>) {
         if let Some(value) = value_of(line, b"data") {
             if self.has_data || in_place.is_some() || value.len() > PLAIN_BYTES_MAX {

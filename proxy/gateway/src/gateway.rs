@@ -24,10 +24,12 @@ use taximeter_telemetry::{Telemetry, Vitals};
 use taximeter_tokenizer::Tokenizer;
 use tokio::sync::{Semaphore, watch};
 
+use crate::batch_files::BatchFiles;
 use crate::contexts::Contexts;
 use crate::health::Health;
 use crate::heartbeat::WorkerHeartbeat;
 pub use crate::held_bytes::HeldBytes;
+pub(crate) use crate::held_bytes::HeldText;
 use crate::journey::identify::tenant::Directory;
 use crate::known_dialect::KnownDialect;
 use crate::live::Live;
@@ -77,6 +79,8 @@ pub struct ProcessState {
     pub live: Live,
     /// How large the contexts are that providers keep.
     pub contexts: Contexts,
+    /// Which files have the results of batches.
+    pub batch_files: BatchFiles,
     /// How many each tenant has, of those who may not have as many as they like.
     pub tenants: Arc<ConcurrencyLimit<TenantId>>,
     /// How much of it we may take, and whether there is little left.
@@ -155,6 +159,7 @@ impl Gateway {
             feeding: Arc::default(),
             live: Live::default(),
             contexts: Contexts::default(),
+            batch_files: BatchFiles::default(),
             tenants: Arc::default(),
             memory: Arc::new(Memory::of_container()),
             disk_budget: Arc::default(),

@@ -131,6 +131,8 @@
 //! `/healthz` also depends on the workers: each worker reports every second. A worker that is
 //! silent for 10 s makes `/healthz` answer 503, so that a liveness probe notices it.
 
+pub mod batch_files;
+mod charge_sum;
 pub mod contexts;
 pub mod counting;
 pub mod gateway;

@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use taximeter_json::Value;
 use taximeter_meter::Wire;
 
@@ -16,6 +17,33 @@ const READ_BYTES_MAX: usize = 1 << 20;
 
 /// Longest word that is searched for, in bytes.
 const WORD_BYTES_MAX: usize = 24;
+
+/// A word that is searched for. To prepare the search costs more than most searches.
+type Word = LazyLock<Finder<'static>>;
+
+macro_rules! words {
+    ($($name:ident: $word:literal,)*) => {
+        $(static $name: Word = LazyLock::new(|| Finder::new($word));)*
+    };
+}
+
+words! {
+    TYPE: "\"type\"",
+    ID: "\"id\"",
+    TOOLS: "\"tools\"",
+    SYSTEM_TOOL: "\"systemTool\"",
+    DATA: "Data\"",
+    SNAKE_DATA: "_data\"",
+    MULTIMODAL_DATA: "\"multimodal_data\"",
+    IMAGE: "\"image\"",
+    IMAGES: "\"images\"",
+    VIDEO: "\"video\"",
+    AUDIO: "\"audio\"",
+    DOCUMENT: "\"document\"",
+    INPUT_EMBEDS: "\"input_embeds\"",
+    PROMPT_EMBEDS: "\"prompt_embeds\"",
+    SESSION_PARAMS: "\"session_params\"",
+}
 
 /// What of a prompt the text in its request does not show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,31 +86,30 @@ pub(crate) fn unseen_parts(wire: Wire, body: &[&[u8]]) -> Unseen {
 /// Whether the body has a word that may announce such a part. Words that announce other things most of
 /// the time count only if the body is read then.
 fn may_be_there(wire: Wire, body: &[&[u8]], is_read: bool) -> bool {
-    let has = |word: &str| has_word(body, word);
+    let has = |word: &Word| has_word(body, word);
+    let has_any = |words: &[&Word]| words.iter().any(|word| has_word(body, word));
     match wire {
-        Wire::GenerateContent => ["Data\"", "_data\"", "\"tools\""].into_iter().any(has),
-        Wire::Converse => {
-            ["\"image\"", "\"document\"", "\"video\"", "\"systemTool\""].into_iter().any(has)
-        }
-        Wire::OllamaChat | Wire::OllamaGenerate => has("\"images\""),
+        Wire::GenerateContent => has_any(&[&DATA, &SNAKE_DATA, &TOOLS]),
+        Wire::Converse => has_any(&[&IMAGE, &DOCUMENT, &VIDEO, &SYSTEM_TOOL]),
+        Wire::OllamaChat | Wire::OllamaGenerate => has(&IMAGES),
         Wire::Generate | Wire::VertexGenerate => {
-            ["_data\"", "\"input_embeds\"", "\"session_params\""].into_iter().any(has)
+            has_any(&[&SNAKE_DATA, &INPUT_EMBEDS, &SESSION_PARAMS])
         }
-        Wire::LlamaCompletion => has("\"multimodal_data\""),
-        Wire::Completions => has("\"prompt_embeds\""),
-        Wire::Responses => has_unknown_type(body) || is_read && has("\"id\""),
+        Wire::LlamaCompletion => has(&MULTIMODAL_DATA),
+        Wire::Completions => has(&PROMPT_EMBEDS),
+        Wire::Responses => has_unknown_type(body) || is_read && has(&ID),
         Wire::ChatCompletions | Wire::ChatBatch | Wire::Invocations => {
-            has_unknown_type(body) || has("\"audio\"") || has("\"prompt_embeds\"")
+            has_unknown_type(body) || has_any(&[&AUDIO, &PROMPT_EMBEDS])
         }
-        Wire::Embeddings => has_unknown_type(body) || has("Data\"") || has("_data\""),
+        Wire::Embeddings => has_unknown_type(body) || has_any(&[&DATA, &SNAKE_DATA]),
         _ => has_unknown_type(body),
     }
 }
 
 /// Whether a word is in the body, also where two pieces meet.
-fn has_word(body: &[&[u8]], word: &str) -> bool {
-    debug_assert!(word.len() <= WORD_BYTES_MAX, "{word}");
-    let is_in = |bytes: &[u8]| memmem::find(bytes, word.as_bytes()).is_some();
+fn has_word(body: &[&[u8]], word: &Word) -> bool {
+    debug_assert!(word.needle().len() <= WORD_BYTES_MAX, "{word:?}");
+    let is_in = |bytes: &[u8]| word.find(bytes).is_some();
     body.iter().any(|piece| is_in(piece)) || body.windows(2).any(|two| is_in(&seam(two)))
 }
 
@@ -98,13 +125,12 @@ fn seam(two: &[&[u8]]) -> Vec<u8> {
 /// Whether a member `type` has a value that is not known to be text, a plain tool or a schema.
 fn has_unknown_type(body: &[&[u8]]) -> bool {
     body.iter().any(|piece| types_are_unknown(piece))
-        || body.windows(2).any(|two| has_word(&[&seam(two)], "\"type\""))
+        || body.windows(2).any(|two| has_word(&[&seam(two)], &TYPE))
 }
 
 fn types_are_unknown(bytes: &[u8]) -> bool {
-    const TYPE: &[u8] = b"\"type\"";
-    memmem::find_iter(bytes, TYPE).any(|at| {
-        let behind = bytes.get(at + TYPE.len()..).unwrap_or_default().trim_ascii_start();
+    TYPE.find_iter(bytes).any(|at| {
+        let behind = bytes.get(at + TYPE.needle().len()..).unwrap_or_default().trim_ascii_start();
         let value = behind.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
         let Some(text) = value.and_then(|value| value.strip_prefix(b"\"")) else {
             // A schema may have a list of types, or a property of that name.

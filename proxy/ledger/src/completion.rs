@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use taximeter_pricing::{Condition, Flag};
+use taximeter_pricing::{Condition, Flag, Pass};
 use utoipa::ToSchema;
 use uuid::Builder;
 
@@ -41,6 +41,12 @@ pub struct Completion {
     /// What the provider calls its error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RecordError>,
+    /// Number of requests, if it was a batch. Each one has a price of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// What each model used, if a batch had several. `usage` is their sum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<Pass>,
     /// Tokens and other quantities.
     pub usage: RecordUsage,
     /// The cost that the provider reports, as on a record.
@@ -98,6 +104,8 @@ impl Record {
             service_tier,
             finish_reasons,
             error,
+            requests: _,
+            models: _,
             usage,
             reported_cost,
         } = completion.clone();

@@ -1,5 +1,6 @@
 //! Why a cost is unknown, in the words of records.
 
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,6 +19,10 @@ pub struct UnknownCost {
     /// Version and row of the price book that has no price for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_id: Option<String>,
+    /// The first day without a price, or with one, if the row is of another time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = Date)]
+    pub day: Option<Date>,
     /// Where the row has no rate, if it has one elsewhere: `in tier priority with long context`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub combination: Option<String>,
@@ -31,6 +36,10 @@ pub struct UnknownCost {
 pub enum UnknownCostReason {
     /// The price book has no row for the model.
     NoPrice,
+    /// The last row of the model has ended.
+    Ended,
+    /// The first row of the model has not begun.
+    NotBegun,
     /// The row has no rate for the meter, or for the calls of a hosted tool.
     NoRate,
     /// The row has no prices for the service tier.
@@ -49,6 +58,8 @@ impl UnknownCostReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NoPrice => "no_price",
+            Self::Ended => "ended",
+            Self::NotBegun => "not_begun",
             Self::NoRate => "no_rate",
             Self::NoTier => "no_tier",
             Self::NoCondition => "no_condition",
@@ -64,6 +75,6 @@ impl UnknownCost {
     pub fn new(reason: UnknownCostReason, of: Option<&str>) -> Self {
         let of = of.filter(|of| !of.is_empty());
         let of = of.and_then(|of| of.get(..of.floor_char_boundary(NAME_BYTES_MAX)));
-        Self { reason, of: of.map(str::to_owned), price_id: None, combination: None }
+        Self { reason, of: of.map(str::to_owned), price_id: None, day: None, combination: None }
     }
 }

@@ -367,9 +367,10 @@ impl Meter {
         while at < read.len()
             && let Some(block) = self.blocks.next(&read, &mut at)
         {
-            note(&mut self.transcript, block.event.as_ref());
-            let verdict = block.event.map(|event| self.reader.read_lenient(&event, &mut self.cuts));
-            let data = block.event.map_or(&[][..], |event| event.data);
+            let event = block.event.as_ref();
+            note(&mut self.transcript, event);
+            let verdict = event.map(|event| self.reader.read_lenient(event, &mut self.cuts));
+            let data = event.map_or(&[][..], |event| event.data);
             let trim = Trim { data, cuts: &self.cuts };
             filtering.block(&read, block.end, verdict.unwrap_or(Verdict::Pass), trim);
         }

@@ -202,12 +202,19 @@ impl OutputText {
     }
 
     /// Adds text of the current channel.
+    #[inline]
     fn append(&mut self, text: &str) {
         if self.kept.len() + text.len() <= OUTPUT_TEXT_BYTES_MAX {
             self.bytes += text.len() as u64;
             self.kept.push_str(text);
-            return;
+        } else {
+            self.append_to_full(text);
         }
+    }
+
+    /// Adds text of which not all is kept.
+    #[cold]
+    fn append_to_full(&mut self, text: &str) {
         self.note();
         self.keep(text);
         self.unnoted = self.kept.len();

@@ -1,6 +1,7 @@
 //! Wire formats: the shape of the requests and answers of a route. Each format has one file.
 
 mod arguments;
+mod batches;
 mod chat_completions;
 mod choices;
 mod cohere_chat;
@@ -90,6 +91,8 @@ wires! {
     Videos: Some(&videos::Videos),
     /// `/v1/ocr`
     Ocr: Some(&ocr::Ocr),
+    /// `/v1/batches` and `/v1/messages/batches`: a batch, not the answers of its requests
+    Batches: Some(&batches::Batches),
     /// Anything else: times are measured, usage stays unknown.
     Opaque: None,
 }
@@ -157,7 +160,12 @@ impl Wire {
     pub const fn has_countable_input(self) -> bool {
         !matches!(
             self,
-            Self::Transcriptions | Self::Images | Self::Videos | Self::Ocr | Self::Opaque
+            Self::Transcriptions
+                | Self::Images
+                | Self::Videos
+                | Self::Ocr
+                | Self::Batches
+                | Self::Opaque
         )
     }
 
@@ -172,9 +180,12 @@ impl Wire {
     pub const fn output(self) -> Output {
         match self {
             Self::Embeddings => Output::None,
-            Self::Speech | Self::Images | Self::Videos | Self::Ocr | Self::Opaque => {
-                Output::NotText
-            }
+            Self::Speech
+            | Self::Images
+            | Self::Videos
+            | Self::Ocr
+            | Self::Batches
+            | Self::Opaque => Output::NotText,
             _ => Output::Text,
         }
     }

@@ -201,9 +201,12 @@ impl PromptReader {
                 self.read_inputs(request.get("input"));
                 self.read_beside(request, &["instructions"]);
             }
-            Wire::Transcriptions | Wire::Images | Wire::Videos | Wire::Ocr | Wire::Opaque => {
-                self.estimated = true;
-            }
+            Wire::Transcriptions
+            | Wire::Images
+            | Wire::Videos
+            | Wire::Ocr
+            | Wire::Batches
+            | Wire::Opaque => self.estimated = true,
         }
     }
 

@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(engine.limits.drain, Duration::from_secs(1));
         assert_eq!(engine.limits.bodies_total_bytes_max, Some(32 << 20));
         assert_eq!(engine.listen.to_string(), "0.0.0.0:8080");
-        assert!(engine.admin.first().ip().is_loopback());
+        assert!(engine.admin.iter().all(|address| address.ip().is_loopback()));
         settings.admin = true;
         settings.room = Some(966_367_641);
         settings.tenant = true;

@@ -16,6 +16,8 @@ use crate::unfit::Unfit;
 const INJECTED: &str = "taximeter.io/injected";
 /// The label that says whom we stand beside.
 const SIDECAR: &str = "taximeter.io/sidecar";
+/// How the note begins that clients may go past the sidecar.
+pub(crate) const BY_NUMBER: &str = "a Service that finds the engine by its number";
 /// Where the sidecar listens unless told: the first of these that nobody has.
 const LISTEN_PORTS: [u16; 4] = [8080, 18080, 28080, 38080];
 
@@ -161,6 +163,12 @@ fn before(pod: &Value) -> Result<Option<Before>, Unfit> {
     })
 }
 
+/// The container of the engine that an earlier injection found, and the engine's port.
+pub(crate) fn engine_before(pod: &Value) -> Option<(String, u16)> {
+    let engine = before(pod).ok()??.engine?;
+    Some((engine.container, engine.port))
+}
+
 fn fits(spec: &Value, ours_is_there: bool) -> Result<(), Unfit> {
     if list(spec, "containers").is_empty() {
         return Err(Unfit::NoContainers);
@@ -236,8 +244,7 @@ fn beside_engine(
     let port_name = engine.port_name.clone().unwrap_or_else(|| {
         let name = if is_taken { NAME } else { "http" };
         notes.push(format!(
-            "a Service that finds the engine by its number {} goes past the meter; let its \
-             targetPort be `{name}`",
+            "{BY_NUMBER} {} goes past the meter; let its targetPort be `{name}`",
             engine.port
         ));
         name.to_owned()

@@ -3,10 +3,14 @@
 //! A document is changed where the patch says, and nowhere else: comments, order and quotes stay.
 //! What the text then says is read again and held against what it should say.
 
+mod kinds;
+mod kserve;
+
 use std::ops::Range;
 
 use serde_json::Value;
 
+use self::kinds::{Found, Place, Shape};
 use crate::inject::{Injected, inject};
 use crate::options::Sidecar;
 use crate::patch;
@@ -19,22 +23,6 @@ const MANIFEST_BYTES_MAX: usize = 16 << 20;
 /// How often what could not be written beside something else is tried again, with one more to see
 /// that all is written.
 const ROUNDS_MAX: usize = 8;
-/// Lists within lists.
-const LISTS_MAX: usize = 4;
-
-/// What has pods, and where: kind, the group of its API, the way to the pod.
-const KINDS: &[(&str, &str, &str)] = &[
-    ("Pod", "", ""),
-    ("PodTemplate", "", "/template"),
-    ("ReplicationController", "", "/spec/template"),
-    ("Deployment", "apps", "/spec/template"),
-    ("StatefulSet", "apps", "/spec/template"),
-    ("DaemonSet", "apps", "/spec/template"),
-    ("ReplicaSet", "apps", "/spec/template"),
-    ("Job", "batch", "/spec/template"),
-    ("CronJob", "batch", "/spec/jobTemplate/spec/template"),
-];
-
 /// A text with sidecars.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Written {
@@ -54,7 +42,7 @@ pub enum ManifestFault {
     #[error("the input is longer than {MANIFEST_BYTES_MAX} bytes; split it")]
     TooLong,
     /// Neither YAML nor JSON.
-    #[error("line {line}, column {column}: {problem}; expected YAML or JSON")]
+    #[error("column {column}: {problem}; expected YAML or JSON")]
     Syntax {
         /// From 1.
         line: usize,
@@ -66,6 +54,8 @@ pub enum ManifestFault {
     /// A pod that gets no sidecar.
     #[error("{object}: {why}")]
     Unfit {
+        /// Where the object begins, from 1.
+        line: usize,
         /// As `document 2, Deployment vllm`.
         object: String,
         /// What is in the way.
@@ -78,15 +68,49 @@ pub enum ManifestFault {
     )]
     Form {
         /// As above.
+        line: usize,
+        /// As above.
         object: String,
+    },
+    /// A kind of object that has containers, and that is not known.
+    #[error(
+        "{object}: has containers at {place}, and inject does not know objects of this kind; with \
+         --allow-unknown it stays as it is"
+    )]
+    Unknown {
+        /// Where the containers are, from 1.
+        line: usize,
+        /// As above.
+        object: String,
+        /// The way to the containers: `spec.template.spec`.
+        place: String,
     },
 }
 
+impl ManifestFault {
+    /// Where in the input it is, from 1.
+    #[must_use]
+    pub const fn line(&self) -> Option<usize> {
+        match self {
+            Self::TooLong => None,
+            Self::Syntax { line, .. }
+            | Self::Unfit { line, .. }
+            | Self::Form { line, .. }
+            | Self::Unknown { line, .. } => Some(*line),
+        }
+    }
+}
+
 /// `text` with a sidecar in each object that has pods, but for those that say that they want none.
-/// What is no such object stays byte for byte, and so does all when injected before.
+/// What is no such object stays byte for byte, and so does all when injected before. Of objects of
+/// an unknown kind that have containers there is a note, if `allow_unknown`.
 ///
 /// Errors: all that is in the way; nothing is written then.
-pub fn written(text: &str, sidecar: &Sidecar) -> Result<Written, Vec<ManifestFault>> {
+pub fn written(
+    text: &str,
+    sidecar: &Sidecar,
+    allow_unknown: bool,
+) -> Result<Written, Vec<ManifestFault>> {
     if text.len() > MANIFEST_BYTES_MAX {
         return Err(vec![ManifestFault::TooLong]);
     }
@@ -94,8 +118,12 @@ pub fn written(text: &str, sidecar: &Sidecar) -> Result<Written, Vec<ManifestFau
     let mut written = Written { text: String::new(), injected: 0, notes: Vec::new() };
     let mut faults = Vec::new();
     for (index, range) in documents.iter().enumerate() {
-        let document = text.get(range.clone()).unwrap_or_default();
-        match one(document, index + 1, sidecar, &mut written) {
+        let document = Document {
+            text: text.get(range.clone()).unwrap_or_default(),
+            number: index + 1,
+            first_line: line_at(text, range.start),
+        };
+        match one(&document, sidecar, allow_unknown, &mut written) {
             Ok(new) => written.text.push_str(&new),
             Err(Stop::Syntax(fault)) => faults.push(syntax(text, range.start, fault)),
             Err(Stop::Objects(more)) => faults.extend(more),
@@ -118,33 +146,82 @@ impl From<Fault> for Stop {
     }
 }
 
+/// One document of the input.
+struct Document<'text> {
+    text: &'text str,
+    /// From 1.
+    number: usize,
+    /// The line of the input on which it begins, from 1.
+    first_line: usize,
+}
+
+impl Document<'_> {
+    /// The line of the input on which the value at a JSON pointer begins.
+    fn line(&self, root: &Node, pointer: &str) -> usize {
+        let start = root.pointed(pointer).map_or(root.at.start, |at| at.start);
+        self.first_line + line_at(self.text, start) - 1
+    }
+}
+
 /// A document with sidecars.
-fn one(text: &str, number: usize, sidecar: &Sidecar, told: &mut Written) -> Result<String, Stop> {
-    let Some(root) = tree::parse(text)? else { return Ok(text.to_owned()) };
+fn one(
+    document: &Document<'_>,
+    sidecar: &Sidecar,
+    allow_unknown: bool,
+    told: &mut Written,
+) -> Result<String, Stop> {
+    let Some(root) = tree::parse(document.text)? else { return Ok(document.text.to_owned()) };
     let before = root.value();
-    let mut places = Vec::new();
-    find(&before, String::new(), LISTS_MAX, &mut places);
+    let Found { places, unknown } = kinds::find(&before);
     let (mut after, mut faults) = (before.clone(), Vec::new());
-    for place in places {
-        let Some(object) = before.pointer(&place.object) else { continue };
-        let object = named(number, object);
-        let Some(pod) = after.pointer_mut(&place.pod) else { continue };
-        match inject(pod, sidecar, false) {
-            Ok(Some(Injected { pod: new, notes })) => {
-                *pod = new;
-                told.injected += 1;
-                told.notes.extend(notes.into_iter().map(|note| format!("{object}: {note}")));
+    for Place { object: at, pods, shape, note } in places {
+        let Some(object) = before.pointer(&at) else { continue };
+        let object = named(document.number, object);
+        let mut tell = |note: &str| told.notes.push(format!("{object}: {note}"));
+        if pods.is_empty() {
+            tell("left as it is, it has no pod template");
+        }
+        for pod in pods {
+            let Some(pod) = after.pointer_mut(&pod) else { continue };
+            let injected = match shape {
+                Shape::Pod => inject(pod, sidecar, false),
+                Shape::Predictor => kserve::inject(pod, sidecar),
+            };
+            match injected {
+                Ok(Some(Injected { pod: new, notes })) => {
+                    *pod = new;
+                    told.injected += 1;
+                    notes.iter().map(String::as_str).chain(note).for_each(&mut tell);
+                }
+                Ok(None) => tell("left as it is, as it asks for"),
+                Err(why) => {
+                    let (line, object) = (document.line(&root, &at), object.clone());
+                    faults.push(ManifestFault::Unfit { line, object, why });
+                }
             }
-            Ok(None) => told.notes.push(format!("{object}: left as it is, as it asks for")),
-            Err(why) => faults.push(ManifestFault::Unfit { object, why }),
+        }
+    }
+    for (at, containers) in unknown {
+        let line = document.line(&root, &containers);
+        let object = named(document.number, before.pointer(&at).unwrap_or(&Value::Null));
+        let way = containers.strip_prefix(&at).unwrap_or(&containers);
+        let place = way.trim_start_matches('/').replace('/', ".");
+        if allow_unknown {
+            let what = "left as it is, inject does not know objects of this kind";
+            told.notes
+                .push(format!("{object}: {what}; its containers are at {place}, line {line}"));
+        } else {
+            faults.push(ManifestFault::Unknown { line, object, place });
         }
     }
     if !faults.is_empty() {
         return Err(Stop::Objects(faults));
     }
-    let changed = change(text, root, &after);
-    changed
-        .ok_or_else(|| Stop::Objects(vec![ManifestFault::Form { object: named(number, &before) }]))
+    let line = document.line(&root, "");
+    change(document.text, root, &after).ok_or_else(|| {
+        let object = named(document.number, &before);
+        Stop::Objects(vec![ManifestFault::Form { line, object }])
+    })
 }
 
 /// `text` changed so that it says `after`; `None` where that cannot be written.
@@ -161,40 +238,6 @@ fn change(text: &str, mut root: Node, after: &Value) -> Option<String> {
     None
 }
 
-/// An object with pods, and the pod in it: JSON pointers.
-struct Place {
-    object: String,
-    pod: String,
-}
-
-fn find(object: &Value, at: String, lists_max: usize, places: &mut Vec<Place>) {
-    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (kind, version) = (text("kind"), text("apiVersion"));
-    let items = object.get("items").and_then(Value::as_array);
-    if let Some(items) = items.filter(|_| kind.ends_with("List") && lists_max > 0) {
-        let (inner, default) = (kind.trim_end_matches("List"), version);
-        for (index, item) in items.iter().enumerate() {
-            let at = format!("{at}/items/{index}");
-            // Elements of a `PodList` may leave out what they are.
-            if item.get("kind").is_none() {
-                push(inner, default, at, places);
-            } else {
-                find(item, at, lists_max - 1, places);
-            }
-        }
-        return;
-    }
-    push(kind, version, at, places);
-}
-
-fn push(kind: &str, version: &str, at: String, places: &mut Vec<Place>) {
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    let known = KINDS.iter().find(|(known, of, _)| *known == kind && *of == group);
-    if let Some((_, _, way)) = known {
-        places.push(Place { pod: format!("{at}{way}"), object: at });
-    }
-}
-
 fn named(number: usize, object: &Value) -> String {
     let text = |place: &str| object.pointer(place).and_then(Value::as_str);
     let kind = text("/kind").unwrap_or("object");
@@ -202,10 +245,15 @@ fn named(number: usize, object: &Value) -> String {
     format!("document {number}, {kind} {}", name.unwrap_or("without a name"))
 }
 
+/// The line of a byte, from 1.
+fn line_at(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
+}
+
 fn syntax(text: &str, offset: usize, fault: Fault) -> ManifestFault {
     let Range { start, .. } = offset + fault.at..text.len();
     let before = text.get(..start).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
+    let line = line_at(text, start);
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     ManifestFault::Syntax { line, column, problem: fault.problem }
 }

@@ -10,6 +10,12 @@ pub enum Unfit {
     /// Nothing to stand beside.
     #[error("it has no containers")]
     NoContainers,
+    /// KServe makes the pod.
+    #[error(
+        "its containers come from a ServingRuntime; let `taximeter webhook` add the sidecar to the \
+         pods"
+    )]
+    Runtime,
     /// The gateway runs on Linux.
     #[error("it is for Windows, and the sidecar's image is for Linux")]
     Windows,

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use taximeter_sidecar::manifest::{self, Written};
+use taximeter_sidecar::manifest::{self, ManifestFault, Written};
 
 use super::sidecar::SidecarArgs;
 use crate::exit::Exit;
 
 /// Most bytes to read: one more than the longest valid input.
 const INPUT_BYTES_MAX: u64 = (16 << 20) + 1;
+
+const STANDARD_INPUT: &str = "standard input";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,13 +25,15 @@ Examples:
   diff vllm.yaml <(taximeter inject vllm.yaml)          show what would change
 
 The input is YAML or JSON, with one or more documents: Pod, Deployment, StatefulSet, DaemonSet,
-ReplicaSet, ReplicationController, Job, CronJob, PodTemplate, and lists of them. Other documents stay
-as they are. Comments, order and quotes stay, except comments on removed lines. New keys come last in
-their map. A second run changes nothing, but a new --image replaces the old one. A pod with the
-annotation or label `taximeter.io/inject: \"false\"` gets no sidecar.
+ReplicaSet, ReplicationController, Job, CronJob, PodTemplate, Rollout (Argo), LeaderWorkerSet,
+RayService, InferenceService (KServe), and lists of them. Documents without containers stay as they
+are. Comments, order and quotes stay, except comments on removed lines. New keys come last in their
+map. A second run changes nothing, but a new --image replaces the old one. A pod with the annotation
+or label `taximeter.io/inject: \"false\"` gets no sidecar.
 
-Exit code: 0, or 64 if a document cannot be read or a pod cannot have a sidecar. The reasons are on
-stderr, and there is no output.";
+Exit code: 0; 1 if an object of another kind has containers; 64 if a document cannot be read or a pod
+cannot have a sidecar. With 1 and 64 the reasons are on stderr, with file and line, and there is no
+output.";
 
 /// Adds the gateway as a sidecar to Kubernetes manifests
 #[derive(Debug, Args)]
@@ -37,6 +41,9 @@ stderr, and there is no output.";
 pub(crate) struct InjectArgs {
     #[command(flatten)]
     sidecar: SidecarArgs,
+    /// Leave objects of other kinds that have containers as they are
+    #[arg(long)]
+    allow_unknown: bool,
     /// File with manifests [default: standard input]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -51,15 +58,16 @@ pub(crate) fn run(
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> io::Result<ExitCode> {
-    let text = match read(args.file.as_deref(), input) {
+    let path = args.file.as_deref().filter(|path| *path != Path::new("-"));
+    let text = match read(path, input) {
         Ok(text) => text,
         Err(fault) => {
-            let path = args.file.as_deref().unwrap_or(Path::new("standard input"));
+            let path = path.unwrap_or(Path::new(STANDARD_INPUT));
             writeln!(err, "{}: cannot be read: {fault}; nothing was written", path.display())?;
             return Ok(Exit::Configuration.into());
         }
     };
-    match manifest::written(&text, &args.sidecar.sidecar()) {
+    match manifest::written(&text, &args.sidecar.sidecar(), args.allow_unknown) {
         Ok(Written { text, injected, notes }) => {
             out.write_all(text.as_bytes())?;
             for note in notes {
@@ -71,12 +79,20 @@ pub(crate) fn run(
             Ok(ExitCode::SUCCESS)
         }
         Err(faults) => {
+            let path = path.unwrap_or(Path::new(STANDARD_INPUT)).display();
             for fault in &faults {
-                writeln!(err, "{fault}")?;
+                match fault.line() {
+                    Some(line) => writeln!(err, "{path}:{line}: {fault}")?,
+                    None => writeln!(err, "{path}: {fault}")?,
+                }
             }
             let problems = if faults.len() == 1 { "problem" } else { "problems" };
             writeln!(err, "{} {problems}; nothing was written", faults.len())?;
-            Ok(Exit::Configuration.into())
+            let is_unknown = |fault: &ManifestFault| matches!(fault, ManifestFault::Unknown { .. });
+            Ok(match faults.iter().all(is_unknown) {
+                true => ExitCode::FAILURE,
+                false => Exit::Configuration.into(),
+            })
         }
     }
 }
@@ -84,10 +100,8 @@ pub(crate) fn run(
 fn read(file: Option<&Path>, input: &mut impl Read) -> io::Result<String> {
     let mut text = String::new();
     match file {
-        Some(path) if path != Path::new("-") => {
-            File::open(path)?.take(INPUT_BYTES_MAX).read_to_string(&mut text)?
-        }
-        _ => input.take(INPUT_BYTES_MAX).read_to_string(&mut text)?,
+        Some(path) => File::open(path)?.take(INPUT_BYTES_MAX).read_to_string(&mut text)?,
+        None => input.take(INPUT_BYTES_MAX).read_to_string(&mut text)?,
     };
     Ok(text)
 }

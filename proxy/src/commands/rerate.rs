@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
-use taximeter_billing::{Period, Zone, costs_differ};
+use taximeter_billing::{Period, Zone, amounts_differ, costs_differ};
 use taximeter_gateway::tariffs::Tariffs;
 use taximeter_journal::JournalError;
 use taximeter_ledger::{Charge, Completed, Completion, Correction, Record, RecordCost, RequestId};
@@ -247,13 +247,24 @@ fn outcome(
             return Ok(());
         }
         let before = in_force.costs.remove(&record.id).unwrap_or_else(|| record.owed().cloned());
-        let Charge { cost: after, unknown } = tariffs.charge_again(record);
+        let batch = completion.as_ref().filter(|completion| completion.requests.is_some());
+        let again = match batch {
+            None => Some(tariffs.charge_again(record)),
+            // Each of its requests has a price of its own.
+            Some(batch) => tariffs.charge_batch_again(record, &batch.models),
+        };
+        let Some(Charge { cost: after, unknown }) = again else {
+            outcome.unpriced += u64::from(before.is_some());
+            return Ok(());
+        };
         let is_known_in_part = after.is_some() && RecordCost::is_unknown(before.as_ref());
         if !unknown.is_empty() && !is_known_in_part {
             outcome.unpriced += u64::from(before.is_some());
             return Ok(());
         }
-        if !costs_differ(before.as_ref(), after.as_ref()) {
+        // The lines of a batch are those of its requests, of which only the sum is known.
+        let differ = if batch.is_some() { amounts_differ } else { costs_differ };
+        if !differ(before.as_ref(), after.as_ref()) {
             return Ok(());
         }
         outcome.differences.add(record, before.as_ref(), after.as_ref())?;

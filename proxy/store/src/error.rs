@@ -42,6 +42,26 @@ pub enum StoreError {
         /// What does not fit.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A database has something else than what was written.
+    #[error("the store {store} is damaged: {source}; restore the database from a backup")]
+    DamagedDatabase {
+        /// Where it is.
+        store: String,
+        /// What does not fit.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Somebody removed or renamed a part of the database, or hides it.
+    #[error(
+        "the store {store} lacks a table or a column that Taximeter made: {source}; restore the \
+         database from a backup, or drop its schema `taximeter`: each gateway then sends what its \
+         journal still has"
+    )]
+    Incomplete {
+        /// Where it is.
+        store: String,
+        /// What is missing.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The file system, the network or another process refuses. A later attempt may succeed.
     #[error("cannot use the store {store}: {source}")]
     Unavailable {

@@ -20,7 +20,7 @@ use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_config::PostgresUrl;
 use taximeter_ledger::{Correction, Position, Record};
 
-use self::corrector::Obstacle;
+use self::corrector::{Claim, Obstacle};
 use self::fault::Fault;
 use self::link::Link;
 use self::schema::Month;
@@ -34,13 +34,6 @@ use super::post::Post;
 const ATTEMPTS_MAX: u32 = 8;
 /// Most time before the second attempt; it doubles with each one.
 const RETRY_WAIT: Duration = Duration::from_millis(20);
-/// A client that falls silent in the middle of a change keeps others from theirs for so long. A
-/// batch fits into the memory of a step.
-const SESSION: &str = "
-    SET search_path = taximeter;
-    SET work_mem = '32MB';
-    SET default_transaction_isolation = 'read committed';
-    SET idle_in_transaction_session_timeout = '20s'";
 
 /// Who only reads keeps nobody waiting, however long.
 const HOLD: &str = "
@@ -51,6 +44,7 @@ const HOLD: &str = "
 #[derive(Debug)]
 pub(super) struct Postgres {
     link: Link,
+    url: PostgresUrl,
     /// Its URL without the password.
     name: String,
     /// Whose journals are fed.
@@ -61,6 +55,8 @@ pub(super) struct Postgres {
     rebuilding: bool,
     /// Whether all is answered as of one moment.
     held: bool,
+    /// While this store alone corrects.
+    claim: Option<Claim>,
 }
 
 impl Postgres {
@@ -72,13 +68,20 @@ impl Postgres {
         let name = url.to_string();
         let open = || {
             let link = Link::open(url)?;
-            link.run(SESSION)?;
             schema::set_up(&link)?;
             Ok(link)
         };
         let link = open().map_err(|fault: Fault| fault.of(&name))?;
-        let (gateway, months) = (gateway.to_owned(), BTreeSet::new());
-        Ok(Self { link, name, gateway, months, rebuilding: false, held: false })
+        Ok(Self {
+            link,
+            url: url.clone(),
+            name,
+            gateway: gateway.to_owned(),
+            months: BTreeSet::new(),
+            rebuilding: false,
+            held: false,
+            claim: None,
+        })
     }
 
     fn ask<T>(&self, question: impl FnOnce(&Link) -> Result<T, Fault>) -> Result<T, StoreError> {
@@ -152,17 +155,20 @@ impl Database for Postgres {
 
     fn begin_correcting(&mut self, now: Timestamp, lost: Option<&str>) -> Result<(), StoreError> {
         let store = || self.name.clone();
-        let begun = self.ask(|link| corrector::begin(link, &self.gateway, lost, now))?;
-        begun.map_err(|obstacle| match obstacle {
+        let begun = self
+            .ask(|link| corrector::begin(link, Link::open(&self.url)?, &self.gateway, lost, now))?;
+        self.claim = Some(begun.map_err(|obstacle| match obstacle {
             Obstacle::Busy => StoreError::Correcting { store: store() },
             Obstacle::Unfinished { gateway, since } => {
                 StoreError::Unfinished { store: store(), gateway, since }
             }
-        })
+        })?);
+        Ok(())
     }
 
     fn end_correcting(&mut self) -> Result<(), StoreError> {
-        self.ask(|link| corrector::end(link, &self.gateway))
+        let claim = self.claim.take();
+        self.ask(|link| corrector::end(link, claim.as_ref(), &self.gateway))
     }
 
     fn hold(&mut self) -> Result<(), StoreError> {

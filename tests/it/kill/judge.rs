@@ -10,13 +10,13 @@ use crate::gateway::{records, taximeter};
 use crate::pacing::{Log, OUTPUT_TOKENS};
 
 /// What one client saw of one request.
-pub(super) struct Ride {
+pub(super) struct SentRequest {
     pub(super) request_id: String,
     pub(super) finished: bool,
 }
 
 /// Fails unless every request is on the ledger once, with what it used. Prints what was counted.
-pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, rides: &[Ride]) {
+pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, requests: &[SentRequest]) {
     let records = records(data_dir);
     let verified = verify(data_dir);
     let mut by_request: BTreeMap<&str, &Value> = BTreeMap::new();
@@ -29,13 +29,13 @@ pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, rides: &[Ride]) {
             twice.push(request_id);
         }
     }
-    let finished: Vec<_> = rides.iter().filter(|ride| ride.finished).collect();
-    let is_billed = |ride: &&&Ride| {
-        by_request.get(ride.request_id.as_str()).is_some_and(|record| {
+    let finished: Vec<_> = requests.iter().filter(|request| request.finished).collect();
+    let is_billed = |request: &&&SentRequest| {
+        by_request.get(request.request_id.as_str()).is_some_and(|record| {
             record["end"] == "complete" && record["usage"]["output_tokens"] == OUTPUT_TOKENS
         })
     };
-    let unbilled: Vec<_> = finished.iter().filter(|ride| !is_billed(ride)).collect();
+    let unbilled: Vec<_> = finished.iter().filter(|request| !is_billed(request)).collect();
     let open = verified.lines().filter(|line| line.contains(" is open ")).count();
 
     let ended = |end: &str| records.iter().filter(|record| record["end"] == end).count();
@@ -51,7 +51,7 @@ pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, rides: &[Ride]) {
         count(&verified, "segments"),
     );
     println!("{} completed-but-unbilled, {} twice, {open} open", unbilled.len(), twice.len());
-    let lost: Vec<_> = unbilled.iter().map(|ride| &ride.request_id).collect();
+    let lost: Vec<_> = unbilled.iter().map(|request| &request.request_id).collect();
     assert!(lost.is_empty(), "answered and not billed: {lost:?}");
     assert!(twice.is_empty(), "twice on the ledger: {twice:?}");
     assert!(verified.ends_with("Nothing is wrong.\n"), "{verified}");
@@ -71,7 +71,8 @@ pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, rides: &[Ride]) {
         let most = written.tokens.max(estimated);
         assert!(billed <= most, "more than the {written:?} that were written: {record:#}");
     }
-    let asked: BTreeSet<&str> = rides.iter().map(|ride| ride.request_id.as_str()).collect();
+    let asked: BTreeSet<&str> =
+        requests.iter().map(|request| request.request_id.as_str()).collect();
     let unasked: Vec<_> = by_request.keys().filter(|id| !asked.contains(*id)).collect();
     assert!(unasked.is_empty(), "never asked: {unasked:?}");
 }

@@ -36,7 +36,7 @@ fn two_gateways_killed_at_random_make_one_exact_bill() {
     });
 
     let mut on_ledgers = BTreeMap::new();
-    for ((folder, rides), engine) in left.into_iter().zip(&engines) {
+    for ((folder, requests), engine) in left.into_iter().zip(&engines) {
         // One more start settles what the last kill left open, and its end feeds the rest.
         let mut gateway = before(engine).start_in(folder);
         gateway.terminate();
@@ -46,9 +46,9 @@ fn two_gateways_killed_at_random_make_one_exact_bill() {
         let records = records(&data_dir);
         let completed: HashSet<_> =
             records.iter().filter(|r| r["end"] == "complete").map(|r| &r["request_id"]).collect();
-        let finished = rides.iter().filter(|ride| ride.finished);
+        let finished = requests.iter().filter(|request| request.finished);
         let unbilled: Vec<_> = finished
-            .map(|ride| Value::from(ride.request_id.as_str()))
+            .map(|request| Value::from(request.request_id.as_str()))
             .filter(|request_id| !completed.contains(request_id))
             .collect();
         assert!(unbilled.is_empty(), "answered and not billed: {unbilled:?}");

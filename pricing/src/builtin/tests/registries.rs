@@ -28,6 +28,7 @@ const LITELLM: &[Reason] = &[
         "a search costs the same with every model",
     ),
     ("gcp.gemini/", "> 200000 flex", "later versions of LiteLLM have it"),
+    ("gcp.gemini/", "maps_grounding_requests", "LiteLLM's field of it is not imported"),
     ("gcp.gemini/", "images", "an image costs what its tokens cost"),
     ("gcp.gemini/", "_audio -", "sound costs what text costs"),
     ("gcp.gemini/", "tts: ", "Google's list has only input and output for speech"),

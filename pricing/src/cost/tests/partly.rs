@@ -83,3 +83,41 @@ fn a_discount_is_on_the_known_part_too() {
     );
     assert!(known.price_id.ends_with(";acme*0.5"), "{}", known.price_id);
 }
+
+#[test]
+fn an_unknown_tier_or_condition_leaves_the_prices_that_do_not_depend_on_it() {
+    let book = with(
+        "models:
+- model: m
+  rates: {input: 1, output: 2, requests: 0.005, web_search_requests: 0.01, file_search_calls: 0.02}
+  tiers: {batch: {input: 1, output: 1, file_search_calls: 0.03}}
+  when: {region: {eu: {times: 1.1}}}",
+    );
+    let called = units(
+        usage(10, 1),
+        [("web_search_requests", 3), ("file_search_calls", 1), ("paint_calls", 1)],
+    );
+    let in_region = |region: &str| Usage {
+        conditions: [(Condition::Region, region.to_owned())].into(),
+        ..called.clone()
+    };
+    let gold = Query { service_tier: Some("gold"), ..query("vllm", "m") };
+    for (query, usage, why) in [
+        (&gold, &called, "no price for service tier \"gold\""),
+        (&query("vllm", "m"), &in_region("jp"), "no price for region \"jp\""),
+    ] {
+        let unpriced = book.cost(query, usage).unwrap_err();
+        let whys = whys(&unpriced);
+        assert!(whys[0].contains(why) && whys[1].contains("no rate for paint_calls"), "{whys:?}");
+        assert_eq!(
+            known(&unpriced),
+            ["requests 1 × 0.005 = 0.005", "web_search_requests 3 × 0.01 = 0.03"]
+        );
+    }
+    let half = Contract::new("acme", crate::Dated::always("0.5".parse().unwrap()), None);
+    let known = book.contracted(&half, &gold, &called).unwrap_err().known.unwrap();
+    assert_eq!(
+        (known.amount.to_string(), known.list_amount.to_string()),
+        ("0.0175".into(), "0.035".into())
+    );
+}

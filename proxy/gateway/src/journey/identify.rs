@@ -30,6 +30,7 @@ use super::refuse::{Refusal, Shape};
 use crate::gateway::Gateway;
 use crate::listen::Peer;
 
+pub(crate) use routes::Shows;
 pub use routes::{Billing, Route};
 pub(crate) use tenant::strip_credential;
 use tenant::{Caller, Directory};

@@ -20,6 +20,9 @@ use crate::gateway::{Gateway, HeldBytes};
 use crate::tariffs::PriceScope;
 use crate::unseen::unseen_parts;
 
+/// What all requests of a batch are charged as.
+const BATCH_TIER: &str = "batch";
+
 /// Where a request goes, and as what.
 pub struct Chosen {
     /// Index into the configured upstreams.
@@ -99,10 +102,15 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         index,
         dialect: gateway.dialect(index),
         request_model: model,
-        service_tier: facts.as_ref().and_then(|facts| facts.service_tier.clone()),
+        service_tier: match call.wire() {
+            Wire::Batches => Some(BATCH_TIER.to_owned()),
+            _ => facts.as_ref().and_then(|facts| facts.service_tier.clone()),
+        },
         stream: call.route.streams() || facts.as_ref().is_some_and(|facts| facts.stream),
-        background: call.wire() == Wire::Responses
-            && facts.as_ref().is_some_and(|facts| facts.background),
+        background: match call.wire() {
+            Wire::Responses => facts.as_ref().is_some_and(|facts| facts.background),
+            wire => wire == Wire::Batches,
+        },
         choices: facts.as_ref().and_then(|facts| facts.choices).unwrap_or(1),
         has_one_prompt: facts.as_ref().is_some_and(|facts| facts.has_one_prompt),
         parameters: parameters.unwrap_or_default(),
@@ -214,7 +222,9 @@ fn bound(
 ) -> Result<Option<Decimal>, Refusal> {
     let model = chosen.request_model.as_deref();
     // Without a model only the answer tells the price.
-    if call.wire() == Wire::Opaque || model.is_none() && !call.route.expects_model() {
+    if matches!(call.wire(), Wire::Opaque | Wire::Batches)
+        || model.is_none() && !call.route.expects_model()
+    {
         return Ok(None);
     }
     let query = Query {

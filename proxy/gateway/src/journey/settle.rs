@@ -1,12 +1,17 @@
 //! The settlement of one request, from its reservation to its post or void. It writes exactly one
 //! of them. A settlement that is dropped records that the client has left.
 
+mod batch;
+mod completing;
 mod count;
 mod ending;
+mod head;
 pub mod in_flight;
 mod passing;
+mod plain;
 mod progress;
 mod record;
+mod region;
 mod settling;
 mod shown;
 mod usage;
@@ -15,10 +20,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use taximeter_ledger::{TenantId, VoidReason};
-use taximeter_meter::{Delivery, Framing, Hidden, Meter, Setup, StreamEnd, Wire};
+use taximeter_meter::{Delivery, Framing, Hidden, Setup, StreamEnd, Wire};
 use taximeter_net::concurrency::Permit;
 use taximeter_system::clock;
 use taximeter_telemetry::ended::Try;
@@ -29,6 +33,7 @@ use super::route::Chosen;
 use crate::gateway::Gateway;
 use crate::listen::Peer;
 use crate::live::{RequestInfo, Stage};
+use head::read_head;
 use in_flight::{AnswerHead, Asked, InFlight, InFlightStage, Prompt};
 use shown::Shown;
 
@@ -166,8 +171,7 @@ impl Settlement {
     /// The engine's head has come.
     pub fn answered(&mut self, status: u16, headers: &HeaderMap) {
         if let Some(Work::Shown(shown)) = &mut self.0 {
-            shown.is_success = (200..300).contains(&status);
-            read_head(&mut shown.meter, status, headers);
+            shown.on_head(status, headers);
         }
         if let Some(in_flight) = self.in_flight_mut() {
             let wants_receipt = in_flight.call.receipt;
@@ -198,7 +202,7 @@ impl Settlement {
                 .answering_mut()
                 .map(|answering| answering.meter.take_withheld())
                 .unwrap_or_default(),
-            Some(Work::Shown(shown)) => shown.meter.take_withheld(),
+            Some(Work::Shown(shown)) => shown.take_withheld(),
             None => Bytes::new(),
         }
     }
@@ -275,7 +279,7 @@ impl Settlement {
             Some(Work::Ledger(in_flight)) => {
                 in_flight.answering().is_some_and(|answering| answering.meter.is_encoded())
             }
-            Some(Work::Shown(shown)) => shown.meter.is_encoded(),
+            Some(Work::Shown(shown)) => shown.is_encoded(),
             None => false,
         }
     }
@@ -317,27 +321,6 @@ impl Settlement {
             in_flight.void(reason);
         }
     }
-}
-
-/// Tells a meter what the head of an answer says.
-fn read_head(meter: &mut Meter, status: u16, headers: &HeaderMap) {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    meter.on_head(status, content_type, codings(headers).as_deref());
-    meter.on_headers(headers.iter().filter_map(readable));
-}
-
-/// A header whose value is text.
-fn readable<'h>((name, value): (&'h HeaderName, &'h HeaderValue)) -> Option<(&'h str, &'h str)> {
-    Some((name.as_str(), value.to_str().ok()?))
-}
-
-/// All codings of an answer, in the order in which they were applied.
-fn codings(headers: &HeaderMap) -> Option<String> {
-    let lines = headers.get_all(CONTENT_ENCODING).iter();
-    // A coding that is no text is none that we know.
-    lines
-        .map(|line| line.to_str().unwrap_or("unknown").to_owned())
-        .reduce(|all, line| all + "," + &line)
 }
 
 /// The client left, unless somebody else ended it.

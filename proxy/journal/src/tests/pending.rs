@@ -29,6 +29,8 @@ fn completion(request: &PendingRequest) -> Entry {
             service_tier: None,
             finish_reasons: vec!["completed".to_owned()],
             error: None,
+            requests: None,
+            models: Vec::new(),
             usage: RecordUsage::counted(Some(9), Some(5), &[]),
             reported_cost: None,
         })),

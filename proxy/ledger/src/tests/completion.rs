@@ -33,6 +33,8 @@ pub(super) fn completing(number: u128, amount: Option<i64>) -> Entry {
             service_tier: None,
             finish_reasons: vec!["completed".to_owned()],
             error: None,
+            requests: None,
+            models: Vec::new(),
             usage: RecordUsage::counted(Some(12), Some(5), &[]),
             reported_cost: None,
         })),

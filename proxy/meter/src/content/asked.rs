@@ -84,6 +84,7 @@ impl Asked {
             | Wire::Images
             | Wire::Videos
             | Wire::Ocr
+            | Wire::Batches
             | Wire::Opaque => {}
         }
         asked

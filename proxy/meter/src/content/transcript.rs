@@ -111,6 +111,7 @@ impl Transcript {
             | Wire::Images
             | Wire::Videos
             | Wire::Ocr
+            | Wire::Batches
             | Wire::Opaque => {}
         }
     }

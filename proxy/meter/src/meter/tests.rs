@@ -153,6 +153,7 @@ fn exchange(path: &Path) -> Exchange<'static> {
         "images" => Wire::Images,
         "videos" => Wire::Videos,
         "ocr" => Wire::Ocr,
+        "batches" => Wire::Batches,
         _ => Wire::ChatCompletions,
     };
     let dialect = Dialect::deserialize(serde::de::value::StrDeserializer::<WordError>::new(folder))

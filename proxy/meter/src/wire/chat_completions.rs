@@ -24,8 +24,27 @@ impl Format for ChatCompletions {
     }
 
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
-        choices::read(body, generated)
+        let mut facts = choices::read(body, generated)?;
+        if facts.id.is_none() && facts.says_nothing() {
+            facts.id = deferred(body);
+            facts.is_pending = facts.id.is_some();
+        }
+        Ok(facts)
     }
+}
+
+/// The id of an answer that comes later (`deferred: true` of xAI), which is all that is said.
+fn deferred(body: &[u8]) -> Option<Text<'_>> {
+    let (mut id, mut members) = (None, 0);
+    let read = Reader::new(body).document(|key, value| {
+        members += 1;
+        match key {
+            b"request_id" => id = value.text()?,
+            _ => value.skip()?,
+        }
+        Ok(())
+    });
+    id.filter(|_| read.is_ok() && members == 1)
 }
 
 /// In a stream `delta` is what is new, and a `message` is all of it.

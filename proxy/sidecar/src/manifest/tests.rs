@@ -9,14 +9,15 @@ use crate::sample::sidecar;
 /// The text with sidecars; written again, it is the same.
 fn injected(text: &str) -> String {
     let sidecar = sidecar(Beside::Engine);
-    let first = written(text, &sidecar).unwrap_or_else(|faults| panic!("{faults:?} of\n{text}"));
-    let again = written(&first.text, &sidecar).unwrap();
+    let first =
+        written(text, &sidecar, false).unwrap_or_else(|faults| panic!("{faults:?} of\n{text}"));
+    let again = written(&first.text, &sidecar, false).unwrap();
     assert_eq!(again.text, first.text, "a second run changes nothing");
     first.text
 }
 
 fn told(text: &str) -> Vec<String> {
-    let faults = written(text, &sidecar(Beside::Engine)).expect_err("a fault");
+    let faults = written(text, &sidecar(Beside::Engine), false).expect_err("a fault");
     faults.iter().map(ToString::to_string).collect()
 }
 
@@ -82,25 +83,121 @@ fn comments_order_and_quotes_stay_and_other_documents_pass() {
 #[test]
 fn every_kind_with_pods_is_found_within_lists_too() {
     let spec = "{containers: [{name: e, image: vllm}]}";
-    for (kind, group, way) in KINDS {
+    for kinds::Kind { kind, group, pods, shape, .. } in kinds::KINDS {
         let version = if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") };
-        let pod = format!("metadata: {{name: n}}, spec: {spec}");
-        let body = way
-            .split('/')
-            .skip(1)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-            .fold(pod, |inner, key| format!("{key}: {{{inner}}}"));
-        let object = format!("{{apiVersion: {version}, kind: {kind}, {body}}}\n");
-        assert!(injected(&object).contains("\"restartPolicy\":\"Always\""), "{kind}");
-        let list = format!("{{apiVersion: v1, kind: List, items: [{}]}}", object.trim_end());
-        assert!(injected(&list).contains("\"restartPolicy\":\"Always\""), "{kind}");
-        let stranger = object.replace(&format!("apiVersion: {version}"), "apiVersion: other/v1");
-        assert_eq!(injected(&stranger), stranger, "a {kind} of somebody else");
+        let pod = match shape {
+            Shape::Pod => format!("metadata: {{name: n}}, spec: {spec}"),
+            Shape::Predictor => spec.trim_start_matches('{').trim_end_matches('}').to_owned(),
+        };
+        for way in *pods {
+            let keys: Vec<_> = way.split('/').skip(1).collect();
+            let body = keys.into_iter().rev().fold(pod.clone(), |inner, key| match key {
+                "*" => format!("*[{{{inner}}}]"),
+                key => match inner.strip_prefix('*') {
+                    Some(list) => format!("{key}: {list}"),
+                    None => format!("{key}: {{{inner}}}"),
+                },
+            });
+            let object = format!("{{apiVersion: {version}, kind: {kind}, {body}}}\n");
+            assert!(injected(&object).contains("\"restartPolicy\":\"Always\""), "{kind}");
+            let list = format!("{{apiVersion: v1, kind: List, items: [{}]}}", object.trim_end());
+            assert!(injected(&list).contains("\"restartPolicy\":\"Always\""), "{kind}");
+            let stranger =
+                object.replace(&format!("apiVersion: {version}"), "apiVersion: other/v1");
+            let told = told(&stranger);
+            assert!(told[0].contains(&format!("{kind} ")) && told[0].contains("--allow-unknown"));
+            let passed = written(&stranger, &sidecar(Beside::Engine), true).unwrap();
+            assert_eq!((passed.text, passed.injected), (stranger, 0), "a {kind} of somebody else");
+        }
     }
     let pods = format!("{{apiVersion: v1, kind: PodList, items: [{{spec: {spec}}}]}}");
     assert!(injected(&pods).contains("taximeter"));
+}
+
+#[test]
+fn an_unknown_object_with_containers_is_named_with_its_line_and_way() {
+    let text = "apiVersion: v1
+kind: Service
+metadata: {name: s}
+---
+# Ours.
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: c}
+spec:
+  headGroupSpec:
+    template:
+      spec:
+        containers: [{name: head, image: ray}]
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+spec: {schema: {properties: {containers: {type: array, items: {type: object}}}}}
+";
+    let faults = written(text, &sidecar(Beside::Engine), false).unwrap_err();
+    let [fault @ ManifestFault::Unknown { line: 12, .. }] = &*faults else { panic!("{faults:?}") };
+    assert_eq!(
+        fault.to_string(),
+        "document 2, RayCluster c: has containers at spec.headGroupSpec.template.spec, and inject \
+         does not know objects of this kind; with --allow-unknown it stays as it is"
+    );
+    let passed = written(text, &sidecar(Beside::Engine), true).unwrap();
+    assert_eq!((&*passed.text, passed.injected), (text, 0));
+    assert_eq!(passed.notes.len(), 1, "{:?}", passed.notes);
+    assert!(passed.notes[0].ends_with("spec.headGroupSpec.template.spec, line 12"));
+}
+
+#[test]
+fn a_fault_is_told_with_the_line_of_its_object() {
+    let text = "apiVersion: v1\nkind: List\nitems:\n- kind: Service\n  apiVersion: v1\n\
+                - apiVersion: v1\n  kind: Pod\n  spec: {containers: []}\n";
+    let faults = written(text, &sidecar(Beside::Engine), false).unwrap_err();
+    assert_eq!(faults.iter().map(ManifestFault::line).collect::<Vec<_>>(), [Some(6)]);
+}
+
+#[test]
+fn only_the_leader_of_a_set_serves() {
+    let template = "{metadata: {name: n}, spec: {containers: [{name: e, image: vllm}]}}";
+    let set = |templates: &str| {
+        injected(&format!(
+            "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\n\
+             spec: {{leaderWorkerTemplate: {{{templates}}}}}\n"
+        ))
+    };
+    let both = set(&format!("workerTemplate: {template}, leaderTemplate: {template}"));
+    let (workers, leader) = both.split_once("leaderTemplate").unwrap();
+    assert!(leader.contains("initContainers") && !workers.contains("initContainers"), "{both}");
+    assert!(set(&format!("workerTemplate: {template}")).contains("initContainers"));
+}
+
+#[test]
+fn the_port_that_a_predictor_declares_is_the_sidecars() {
+    let service = |container: &str| {
+        format!(
+            "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {{name: m}}\n\
+             spec:\n  predictor:\n    minReplicas: 1\n    containers:\n    - name: kserve-container\n\
+             \x20     image: vllm/vllm-openai\n{container}"
+        )
+    };
+    let declared = |text: &str| {
+        let value = tree::parse(text).unwrap().unwrap().value();
+        let predictor = value.pointer("/spec/predictor").unwrap().clone();
+        let ours = predictor.pointer("/initContainers/0/ports/0/containerPort").cloned();
+        (predictor.pointer("/containers/0/ports/0/containerPort").cloned(), ours.unwrap())
+    };
+    for (container, wanted) in [
+        ("      ports: [{containerPort: 8000, protocol: TCP}]\n", Some(8080)),
+        ("      args: [--port=8000]\n", None),
+        ("      args: [--port=8080]\n", Some(18080)),
+    ] {
+        let after = injected(&service(container));
+        let (engine, ours) = declared(&after);
+        assert_eq!(engine.clone(), wanted.map(Value::from), "{after}");
+        assert_eq!(engine.unwrap_or_else(|| 8080.into()), ours, "{after}");
+        assert!(after.contains("    minReplicas: 1\n"), "{after}");
+    }
+    let model = service("      args: []\n").replace("minReplicas: 1", "model: {runtime: vllm}");
+    assert!(told(&model)[0].contains("ServingRuntime"));
 }
 
 #[test]
@@ -204,14 +301,14 @@ spec:
         - {name: LAST, value: '1'}
 ";
     let sidecar = sidecar(Beside::Application);
-    let after = written(text, &sidecar).unwrap().text;
+    let after = written(text, &sidecar, false).unwrap().text;
     assert!(after.contains("          value: http://127.0.0.1:8080/v1   # here\n"), "{after}");
     assert!(
         after.contains("        - {name: LAST, value: '1'}\n        - name: ANTHROPIC_BASE_URL\n")
     );
-    assert_eq!(written(&after, &sidecar).unwrap().text, after);
+    assert_eq!(written(&after, &sidecar, false).unwrap().text, after);
     let newer = Sidecar { image: "taximeter:2".to_owned(), ..sidecar };
-    let newest = written(&after, &newer).unwrap().text;
+    let newest = written(&after, &newer, false).unwrap().text;
     assert_eq!(newest, after.replace("taximeter:1", "taximeter:2"));
 }
 
@@ -236,7 +333,7 @@ spec: {template: {spec: {hostNetwork: true, containers: [{name: e}]}}}
     assert!(faults[1].starts_with("document 3, StatefulSet s: it has the node's network"));
     assert_eq!(faults.len(), 2);
     let broken = told("apiVersion: v1\nkind: [\n");
-    assert!(broken[0].starts_with("line 2, column 7: "), "{broken:?}");
+    assert!(broken[0].starts_with("column 7: "), "{broken:?}");
     assert!(told("a: 1\na: 2\n")[0].contains("`a` is there twice"));
     assert!(told(&"x".repeat(MANIFEST_BYTES_MAX + 1))[0].contains("longer than"));
 }
@@ -278,8 +375,8 @@ proptest! {
         let damaged = [&DEPLOYMENT[..from], &put, &DEPLOYMENT[until..]].concat();
         for beside in [Beside::Engine, Beside::Application] {
             let sidecar = sidecar(beside);
-            if let Ok(first) = written(&damaged, &sidecar) {
-                let again = written(&first.text, &sidecar).map(|again| again.text);
+            if let Ok(first) = written(&damaged, &sidecar, false) {
+                let again = written(&first.text, &sidecar, false).map(|again| again.text);
                 prop_assert_eq!(again, Ok(first.text));
             }
         }

@@ -49,6 +49,29 @@ pub(crate) struct Entry {
     pub(crate) value: Node,
 }
 
+impl Node {
+    /// Where the value at a JSON pointer stands, with its key. `None` if it is not there as such: an
+    /// alias stands somewhere else.
+    pub(crate) fn pointed(&self, pointer: &str) -> Option<Range<usize>> {
+        let (mut node, mut start) = (self, self.at.start);
+        for step in pointer.split('/').skip(1) {
+            let key = step.replace("~1", "/").replace("~0", "~");
+            (node, start) = match &node.kind {
+                Kind::Map { entries, .. } => {
+                    let entry = entries.iter().find(|entry| entry.key == key)?;
+                    (&entry.value, entry.at.start)
+                }
+                Kind::List { items, .. } => {
+                    let item = items.get(key.parse::<usize>().ok()?)?;
+                    (item, item.at.start)
+                }
+                Kind::Scalar(_) | Kind::Alias(_) => return None,
+            };
+        }
+        Some(start..node.at.end)
+    }
+}
+
 /// Why a text is no tree, and at which byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {

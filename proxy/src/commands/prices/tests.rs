@@ -91,6 +91,20 @@ fn a_name_shows_what_finds_its_row_or_why_none_does() {
 }
 
 #[test]
+fn a_name_whose_price_has_ended_says_when() {
+    let rows = "version: 2026-11-01\nmodels:\n- {model: m, provider: openai, until: 2026-11-02, \
+                rates: {input: 1, output: 2}}\n";
+    let shown = |model: &str| prices_over(&[rows], PricesCommand::Show { model: model.into() });
+    // Its own name shows its rows of all times.
+    assert!(shown("m").unwrap().contains("until 2026-11-02 (not today)"));
+    let told = shown("m-2026-01-01").unwrap_err().to_string();
+    assert!(
+        told.contains("openai/m has the last price of") && told.contains("2026-11-02"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_model_shows_its_versions_units_conditions_and_currency() {
     let shown = prices_over(
         &[

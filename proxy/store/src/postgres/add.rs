@@ -17,11 +17,12 @@ use crate::batch::{Added, Amendment, Batch, Hours};
 use crate::post::Post;
 
 const STATE: &str = "
-    SELECT (SELECT version FROM format), EXISTS (SELECT 1 FROM corrections WHERE waiting)";
+    SELECT (SELECT version FROM taximeter.format),
+        EXISTS (SELECT 1 FROM taximeter.corrections WHERE waiting)";
 
 const ADD_REQUESTS: &str = "
-    INSERT INTO requests
-    SELECT nextval('arrivals'), * FROM unnest(
+    INSERT INTO taximeter.requests
+    SELECT nextval('taximeter.arrivals'), * FROM unnest(
         $1::bigint[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[],
         $8::bigint[], $9::bigint[], $10::text[])
     ON CONFLICT DO NOTHING
@@ -29,22 +30,22 @@ const ADD_REQUESTS: &str = "
 const REQUESTS: &str = "
     SELECT started_at, id, seq, record
     FROM unnest($1::bigint[], $2::uuid[]) AS asked (at, request)
-        JOIN requests ON started_at = at AND id = request";
+        JOIN taximeter.requests ON started_at = at AND id = request";
 
 const ADD_CORRECTIONS: &str = "
-    INSERT INTO corrections (id, started_at, corrects, made_at, waiting, seq, correction)
+    INSERT INTO taximeter.corrections (id, started_at, corrects, made_at, waiting, seq, correction)
     SELECT * FROM unnest(
         $1::uuid[], $2::bigint[], $3::uuid[], $4::bigint[], $5::boolean[], $6::bigint[], $7::text[])
     ON CONFLICT DO NOTHING
     RETURNING id";
 const WAIT_NO_LONGER: &str = "
-    UPDATE corrections SET waiting = false
+    UPDATE taximeter.corrections SET waiting = false
     FROM unnest($1::bigint[], $2::uuid[]) AS added (at, request)
     WHERE waiting AND started_at = at AND corrects = request
     RETURNING started_at, corrects, correction";
 
 const SET_CURSOR: &str = "
-    INSERT INTO cursors VALUES ($1, $2, $3, $4)
+    INSERT INTO taximeter.cursors VALUES ($1, $2, $3, $4)
     ON CONFLICT (gateway, journal) DO UPDATE SET seq = excluded.seq, chain = excluded.chain";
 
 /// A request: its admission, and its id.

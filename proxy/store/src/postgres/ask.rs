@@ -15,18 +15,19 @@ use super::link::{Given, Link};
 use crate::database::{AdmissionKey, Filter, Written};
 use crate::post::Post;
 
-const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE gateway = $1 AND journal = $2";
-const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM requests";
+const CURSOR: &str = "
+    SELECT seq, chain FROM taximeter.cursors WHERE gateway = $1 AND journal = $2";
+const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM taximeter.requests";
 
 const POSTS: &str = "
     SELECT seq, record
-    FROM requests
+    FROM taximeter.requests
     WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3)
     ORDER BY started_at, id";
 
 const CORRECTIONS: &str = "
     SELECT requests.seq, record, correction
-    FROM corrections JOIN requests
+    FROM taximeter.corrections JOIN taximeter.requests
         ON requests.started_at = corrections.started_at AND requests.id = corrects
     WHERE corrections.started_at >= $1 AND corrections.started_at < $2
         AND requests.started_at >= $1 AND requests.started_at < $2
@@ -37,12 +38,12 @@ const CORRECTIONS: &str = "
 const ENTRIES: &str = r#"
     SELECT substring(record from '"gateway":"((?:[^"\\]|\\.)*)"') AS gateway, min(seq), max(seq),
         count(*)
-    FROM requests
+    FROM taximeter.requests
     WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3)
     GROUP BY gateway"#;
 const COUNT_CORRECTIONS: &str = "
     SELECT count(*)
-    FROM corrections JOIN requests
+    FROM taximeter.corrections JOIN taximeter.requests
         ON requests.started_at = corrections.started_at AND requests.id = corrects
     WHERE corrections.started_at >= $1 AND corrections.started_at < $2
         AND requests.started_at >= $1 AND requests.started_at < $2
@@ -50,7 +51,7 @@ const COUNT_CORRECTIONS: &str = "
 
 const ADMITTED: &str = "
     SELECT started_at, id, seq, record
-    FROM requests
+    FROM taximeter.requests
     WHERE started_at >= $1 AND (started_at, id) >= ($1, $2) AND started_at < $3
         AND ($4 IS NULL OR tenant = $4) AND number <= $5
     ORDER BY started_at, id
@@ -58,7 +59,7 @@ const ADMITTED: &str = "
 
 const ADMITTED_BEFORE: &str = "
     SELECT started_at, id, seq, record
-    FROM requests
+    FROM taximeter.requests
     WHERE started_at <= $1 AND (started_at, id) < ($1, $2) AND started_at >= $3
         AND started_at < $4 AND ($5 IS NULL OR tenant = $5) AND number <= $6
     ORDER BY started_at DESC, id DESC
@@ -66,14 +67,14 @@ const ADMITTED_BEFORE: &str = "
 
 const KEY_OF_LAST: &str = "
     SELECT started_at, id
-    FROM requests
+    FROM taximeter.requests
     WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3) AND number <= $4
     ORDER BY started_at DESC, id DESC
     LIMIT 1 OFFSET $5";
 
 const ARRIVED: &str = "
     SELECT number, seq, record
-    FROM requests
+    FROM taximeter.requests
     WHERE number > $1 AND number <= $2
         AND started_at >= $3 AND started_at < $4 AND ($5 IS NULL OR tenant = $5)
     ORDER BY number

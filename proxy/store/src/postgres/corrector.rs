@@ -1,6 +1,9 @@
 //! Controls who writes corrections in a shared database: one run at a time, and none before
 //! everything that other runs wrote has arrived.
 //!
+//! The lock is one of a transaction, on a connection of its own: it ends with the connection, and a pool
+//! that gives each transaction another session keeps it.
+//!
 //! A correction is written to a journal first, perhaps on another machine. A run may die before the
 //! correction arrives here. A run that did not know of it would correct the same request again. So
 //! each run sets a mark before its first correction and removes it after its last one.
@@ -9,18 +12,27 @@ use jiff::Timestamp;
 use tokio_postgres::types::Type;
 
 use super::fault::Fault;
-use super::link::{Given, Link};
+use super::link::Link;
 
 /// Ours, of all that the database's users agree on: “taxirate” in ASCII.
 const LOCK: i64 = 0x7461_7869_7261_7465;
 
-/// Held to the end of the connection.
-const CLAIM: &str = "SELECT pg_try_advisory_lock($1)";
-const LEAVE: &str = "SELECT pg_advisory_unlock($1)";
-const FORGET: &str = "DELETE FROM correctors WHERE gateway = $1";
+/// Nothing has to happen in the transaction that holds the lock.
+const OPEN: &str = "
+    BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY;
+    SET LOCAL idle_in_transaction_session_timeout = 0";
+/// Held to the end of the transaction.
+const CLAIM: &str = "SELECT pg_try_advisory_xact_lock($1)";
+const LEAVE: &str = "ROLLBACK";
+const FORGET: &str = "DELETE FROM taximeter.correctors WHERE gateway = $1";
 const UNFINISHED: &str = "
-    SELECT gateway, since FROM correctors WHERE gateway <> $1 ORDER BY since, gateway LIMIT 1";
-const MARK: &str = "INSERT INTO correctors VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    SELECT gateway, since FROM taximeter.correctors
+    WHERE gateway <> $1 ORDER BY since, gateway LIMIT 1";
+const MARK: &str = "INSERT INTO taximeter.correctors VALUES ($1, $2) ON CONFLICT DO NOTHING";
+
+/// The right to correct. If it is dropped, it ends when the server sees that the connection has closed.
+#[derive(Debug)]
+pub(super) struct Claim(Link);
 
 /// What keeps a run from its corrections.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,14 +49,16 @@ pub(super) enum Obstacle {
 }
 
 /// Lets `gateway` correct, and nobody else. Of one that is `lost` with its journal, nothing will
-/// come any more.
+/// come any more. `claim` is a new connection to the same database.
 pub(super) fn begin(
     link: &Link,
+    claim: Link,
     gateway: &str,
     lost: Option<&str>,
     now: Timestamp,
-) -> Result<Result<(), Obstacle>, Fault> {
-    if !link.query_one(CLAIM, &[lock()])?.try_get(0)? {
+) -> Result<Result<Claim, Obstacle>, Fault> {
+    claim.run(OPEN)?;
+    if !claim.query_one(CLAIM, &[(&LOCK, Type::INT8)])?.try_get(0)? {
         return Ok(Err(Obstacle::Busy));
     }
     if let Some(lost) = lost {
@@ -54,20 +68,16 @@ pub(super) fn begin(
         let gateway = unfinished.try_get(0)?;
         let since = Timestamp::from_microsecond(unfinished.try_get(1)?);
         let since = since.map_err(Fault::unreadable)?;
-        link.query(LEAVE, &[lock()])?;
+        claim.run(LEAVE)?;
         return Ok(Err(Obstacle::Unfinished { gateway, since }));
     }
     let since = now.as_microsecond();
     link.query(MARK, &[(&gateway, Type::TEXT), (&since, Type::INT8)])?;
-    Ok(Ok(()))
+    Ok(Ok(Claim(claim)))
 }
 
 /// All that `gateway` wrote is here.
-pub(super) fn end(link: &Link, gateway: &str) -> Result<(), Fault> {
+pub(super) fn end(link: &Link, claim: Option<&Claim>, gateway: &str) -> Result<(), Fault> {
     link.query(FORGET, &[(&gateway, Type::TEXT)])?;
-    link.query(LEAVE, &[lock()]).map(|_| ())
-}
-
-fn lock() -> Given<'static> {
-    (&LOCK, Type::INT8)
+    claim.map_or(Ok(()), |Claim(link)| link.run(LEAVE))
 }

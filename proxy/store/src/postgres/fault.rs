@@ -46,8 +46,7 @@ impl Fault {
     /// Whether the same may well be done when it is tried again: two transactions were in each
     /// other's way, and the server undid this one.
     pub(super) fn is_passing(&self) -> bool {
-        let passing = [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE];
-        matches!(self, Self::Server(error) if error.code().is_some_and(|c| passing.contains(&c)))
+        self.is_one_of(&[SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE])
     }
 
     /// The same, of the store that is called `store`.
@@ -58,23 +57,28 @@ impl Fault {
                 let [found, known] = [found, known].map(i32::unsigned_abs);
                 StoreError::Format { store, found, known }
             }
-            _ if self.is_damage() => StoreError::Damaged { store, source: self.into() },
+            _ if self.is_damage() => StoreError::DamagedDatabase { store, source: self.into() },
+            _ if self.is_missing() => StoreError::Incomplete { store, source: self.into() },
             _ => StoreError::Unavailable { store, source: self.into() },
         }
     }
 
     fn is_damage(&self) -> bool {
-        let damage = [
-            &SqlState::DATA_CORRUPTED,
-            &SqlState::INDEX_CORRUPTED,
-            &SqlState::UNDEFINED_TABLE,
-            &SqlState::UNDEFINED_COLUMN,
-        ];
-        match self {
-            Self::Unreadable(_) => true,
-            Self::Server(error) => error.code().is_some_and(|code| damage.contains(&code)),
-            _ => false,
-        }
+        matches!(self, Self::Unreadable(_))
+            || self.is_one_of(&[SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED])
+    }
+
+    /// Whether the server does not find a part of what this program made.
+    fn is_missing(&self) -> bool {
+        self.is_one_of(&[
+            SqlState::UNDEFINED_TABLE,
+            SqlState::UNDEFINED_COLUMN,
+            SqlState::INVALID_SCHEMA_NAME,
+        ])
+    }
+
+    fn is_one_of(&self, codes: &[SqlState]) -> bool {
+        matches!(self, Self::Server(error) if error.code().is_some_and(|code| codes.contains(code)))
     }
 }
 

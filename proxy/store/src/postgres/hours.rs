@@ -19,14 +19,14 @@ use crate::batch::Hours;
 use crate::granularity::{Gathering, Granularity, Numbered};
 
 const COMBINATIONS: &str = "
-    SELECT digest, number FROM combinations WHERE digest = ANY ($1)";
+    SELECT digest, number FROM taximeter.combinations WHERE digest = ANY ($1)";
 const ADD_COMBINATIONS: &str = "
-    INSERT INTO combinations (digest, dimensions, tenant)
+    INSERT INTO taximeter.combinations (digest, dimensions, tenant)
     SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[])
     RETURNING digest, number";
-const LINES: &str = "SELECT digest, number FROM lines WHERE digest = ANY ($1)";
+const LINES: &str = "SELECT digest, number FROM taximeter.lines WHERE digest = ANY ($1)";
 const ADD_LINES: &str = "
-    INSERT INTO lines (digest, line)
+    INSERT INTO taximeter.lines (digest, line)
     SELECT * FROM unnest($1::bytea[], $2::text[])
     RETURNING digest, number";
 
@@ -37,11 +37,11 @@ const LAST_PARTS: &str = "
         unknown_usage_requests, quantities, hour, combination, part
     FROM unnest($1::bigint[], $2::bigint[]) AS asked (at, number),
         LATERAL (
-            SELECT * FROM hours WHERE hour = at AND combination = number
+            SELECT * FROM taximeter.hours WHERE hour = at AND combination = number
             ORDER BY part DESC LIMIT 1
         ) AS last";
 const SET_PARTS: &str = "
-    INSERT INTO hours
+    INSERT INTO taximeter.hours
     SELECT hour, combination, part, requests, input_tokens, cache_read_input_tokens, output_tokens,
         reasoning_output_tokens, cost::numeric, list_cost::numeric, unknown_cost_requests,
         counted_requests, unknown_usage_requests, quantities
@@ -66,17 +66,18 @@ const SET_PARTS: &str = "
         unknown_usage_requests = excluded.unknown_usage_requests,
         quantities = excluded.quantities";
 
-const SOME_LINES: &str = "SELECT number, line FROM lines WHERE number = ANY ($1)";
-const ALL_LINES: &str = "SELECT number, line FROM lines";
+const SOME_LINES: &str = "SELECT number, line FROM taximeter.lines WHERE number = ANY ($1)";
+const ALL_LINES: &str = "SELECT number, line FROM taximeter.lines";
 const TENANT_COMBINATIONS: &str = "
-    SELECT number, dimensions FROM combinations WHERE $1 IS NULL OR tenant = $1";
+    SELECT number, dimensions FROM taximeter.combinations WHERE $1 IS NULL OR tenant = $1";
 const HOURS: &str = "
     SELECT requests, input_tokens, cache_read_input_tokens, output_tokens, reasoning_output_tokens,
         cost::text, list_cost::text, unknown_cost_requests, counted_requests,
         unknown_usage_requests, quantities, hour, combination
-    FROM hours
+    FROM taximeter.hours
     WHERE hour >= $1 AND hour < $2
-        AND ($3 IS NULL OR combination IN (SELECT number FROM combinations WHERE tenant = $3))
+        AND ($3 IS NULL
+            OR combination IN (SELECT number FROM taximeter.combinations WHERE tenant = $3))
     ORDER BY hour, combination, part";
 
 /// Where the sums of an hour stand: hour, combination, part.

@@ -18,17 +18,17 @@ const PAGE: i64 = 512;
 const SET_ASIDE: &str = "
     SET LOCAL statement_timeout = 0;
     CREATE TEMPORARY TABLE old_requests ON COMMIT DROP AS
-        SELECT number, seq, record FROM requests;
+        SELECT number, seq, record FROM taximeter.requests;
     CREATE INDEX ON old_requests (number);
     CREATE TEMPORARY TABLE old_corrections ON COMMIT DROP AS
-        SELECT number, seq, correction FROM corrections;
+        SELECT number, seq, correction FROM taximeter.corrections;
     CREATE INDEX ON old_corrections (number);
-    DELETE FROM requests;
-    DELETE FROM corrections;
-    DELETE FROM hours;
-    DELETE FROM combinations;
-    DELETE FROM lines";
-const FORGET_CURSORS: &str = "DELETE FROM cursors WHERE gateway = $1";
+    DELETE FROM taximeter.requests;
+    DELETE FROM taximeter.corrections;
+    DELETE FROM taximeter.hours;
+    DELETE FROM taximeter.combinations;
+    DELETE FROM taximeter.lines";
+const FORGET_CURSORS: &str = "DELETE FROM taximeter.cursors WHERE gateway = $1";
 const OLD_REQUESTS: &str = "
     SELECT number, seq, record FROM old_requests WHERE number > $1 ORDER BY number LIMIT $2";
 const OLD_CORRECTIONS: &str = "

@@ -139,11 +139,19 @@ pub(super) fn version(link: &Link) -> Result<i32, Fault> {
     Ok(link.query_one(FORMAT, &[])?.try_get(0)?)
 }
 
-/// Begins a change: from here to its end, this is the only one.
+/// Begins a change: from here to its end, this is the only one. All settings end with it: a pool may
+/// give the session to another client then.
+///
+/// A client that falls silent in the middle keeps others from theirs for so long. A batch fits into
+/// the memory of a step.
 pub(super) fn begin(link: &Link) -> Result<(), Fault> {
     let limit = super::link::STEP_WAIT.as_millis();
     link.run(&format!(
-        "BEGIN; SET LOCAL statement_timeout = {limit}; SELECT pg_advisory_xact_lock({LOCK})"
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+         SET LOCAL work_mem = '32MB';
+         SET LOCAL idle_in_transaction_session_timeout = '20s';
+         SET LOCAL statement_timeout = {limit};
+         SELECT pg_advisory_xact_lock({LOCK})"
     ))
 }
 
@@ -176,8 +184,8 @@ impl Month {
         let from = bound(Some(self), "MINVALUE");
         let to = bound(self.next(), "MAXVALUE");
         link.run(&format!(
-            "CREATE TABLE \"{table}\" (LIKE requests INCLUDING ALL);
-             ALTER TABLE requests ATTACH PARTITION \"{table}\"
+            "CREATE TABLE taximeter.\"{table}\" (LIKE taximeter.requests INCLUDING ALL);
+             ALTER TABLE taximeter.requests ATTACH PARTITION taximeter.\"{table}\"
                 FOR VALUES FROM ({from}) TO ({to})"
         ))
     }

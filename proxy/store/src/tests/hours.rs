@@ -81,6 +81,8 @@ fn completion(number: u32, of: &Record) -> Correction {
             service_tier: None,
             finish_reasons: Vec::new(),
             error: None,
+            requests: None,
+            models: Vec::new(),
             usage,
             reported_cost: None,
         })),

@@ -1,4 +1,5 @@
-//! Tests of what only PostgreSQL does.
+//! Tests of what only PostgreSQL does. Most stores are behind PgBouncer, which gives each transaction
+//! another session: what works there works on a connection of its own too.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ impl Database {
 
     fn of(server: Arc<Server>) -> Self {
         let name = server.database().unwrap();
-        let url = server.url(&name).parse().unwrap();
+        let url = server.pooled_url(&name).unwrap().parse().unwrap();
         Self { server, name, url }
     }
 
@@ -132,15 +133,34 @@ fn what_a_database_makes_up_is_damage_and_in_no_bill() {
         "UPDATE combinations SET dimensions = '[]'",
         "DELETE FROM lines",
         "DELETE FROM combinations",
-        "DROP TABLE hours",
     ] {
         let database = Database::new();
         let mut store = database.store();
         catch_up(&mut store, &journal([record(1), record(2)]));
         database.ask(lie);
         let error = hours(&mut store).and_then(|()| records(&mut store)).unwrap_err();
-        assert!(matches!(error, StoreError::Damaged { .. }), "{lie}: {error}");
+        assert!(matches!(error, StoreError::DamagedDatabase { .. }), "{lie}: {error}");
         assert!(error.to_string().contains(&database.name), "{lie}: {error}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_and_nothing_is_called_damaged() {
+    for (loss, missing) in [
+        ("DROP TABLE hours", "relation \"taximeter.hours\" does not exist"),
+        ("ALTER TABLE hours RENAME cost TO price", "column \"cost\" does not exist"),
+        ("DROP SCHEMA taximeter CASCADE", "relation \"taximeter.lines\" does not exist"),
+    ] {
+        let database = Database::new();
+        let mut store = database.store();
+        catch_up(&mut store, &journal([record(1)]));
+        database.ask(loss);
+        let asked = store.hours(november(), None, |_, _| Ok::<_, StoreError>(()));
+        let error = asked.unwrap_err();
+        assert!(matches!(error, StoreError::Incomplete { .. }), "{loss}: {error}");
+        let text = error.to_string();
+        assert!(text.contains(missing) && text.contains(&database.name), "{loss}: {text}");
+        assert!(!text.contains("damaged"), "{loss}: {text}");
     }
 }
 
@@ -186,7 +206,8 @@ fn many_that_open_an_empty_database_make_one_store() {
 /// A trigger that does `body` when a change sets its cursor, which is the last of it.
 fn on_cursor(database: &Database, body: &str) {
     database.ask(&format!(
-        "CREATE FUNCTION obstacle() RETURNS trigger LANGUAGE plpgsql AS
+        "CREATE FUNCTION obstacle() RETURNS trigger LANGUAGE plpgsql
+            SET search_path = taximeter AS
             $$ BEGIN {body}; RETURN NEW; END $$;
          CREATE TRIGGER obstacle BEFORE INSERT OR UPDATE ON cursors
             FOR EACH ROW EXECUTE FUNCTION obstacle()"
@@ -261,7 +282,8 @@ fn a_server_that_dies_in_the_middle_of_a_change_has_all_or_nothing_of_it() {
     let ask = |server: &Server, statements: &str| {
         server.ask(&name, &format!("SET search_path = taximeter; {statements}")).unwrap()
     };
-    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql
+            SET search_path = taximeter AS
             $$ BEGIN PERFORM pg_sleep(15); RETURN NEW; END $$;
          CREATE TRIGGER slow BEFORE UPDATE ON cursors FOR EACH ROW EXECUTE FUNCTION slow()";
     ask(&server, slow);

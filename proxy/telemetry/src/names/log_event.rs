@@ -74,7 +74,7 @@ log_events! {
     RequestCompleted: "request_completed", Info,
         ["id", "tenant", "operation", "provider", "upstream", "model", "response_model",
          "input_tokens", "cache_read_input_tokens", "cache_write_input_tokens", "output_tokens",
-         "reasoning_output_tokens", "source", "flags", "cost", "currency"],
+         "reasoning_output_tokens", "source", "flags", "cost", "cost_known", "currency"],
         "The usage of a request in the background has become known.";
     CompletionDelayed: "completion_delayed", Critical, ["id", "reason"],
         "The ledger did not accept the usage of a request in the background. The next answer that \

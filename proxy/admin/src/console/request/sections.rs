@@ -198,6 +198,8 @@ fn why_unknown(record: &Record, is_known_in_part: bool) -> Markup {
 fn why(reason: &UnknownCost) -> Markup {
     let words = match reason.reason {
         UnknownCostReason::NoPrice => "No price for the model",
+        UnknownCostReason::Ended => "The price has ended of",
+        UnknownCostReason::NotBegun => "The price has not begun of",
         UnknownCostReason::NoRate => "No rate for",
         UnknownCostReason::NoTier => "No prices for the service tier",
         UnknownCostReason::NoCondition => "No prices for",
@@ -207,6 +209,7 @@ fn why(reason: &UnknownCost) -> Markup {
     html! {
         (words)
         @if let Some(of) = &reason.of { " " (name(of)) }
+        @if let Some(day) = &reason.day { " on " (day) }
         @if let Some(combination) = &reason.combination { " " (name(combination)) }
         @if let Some(row) = &reason.price_id { " in " (name(row)) }
     }

@@ -14,6 +14,7 @@ use crate::journey::refuse::{Refusal, shown};
 use route::{ANY_METHODS, Allowed};
 use table::PASSED_THROUGH;
 
+pub(crate) use route::Shows;
 pub use route::{Billing, Route};
 
 /// Longest name of a model in a path, in bytes.

@@ -13,6 +13,7 @@ use taximeter_system::clock;
 
 use super::count::Count;
 use super::in_flight::InFlight;
+use super::region;
 use super::usage::{self, TokenParts};
 use crate::tariffs::PriceScope;
 
@@ -144,17 +145,13 @@ pub(super) fn used(
     let parts = TokenParts::of(in_flight.call.wire());
     let count = count.within(in_flight.asked.context);
     let (mut usage, mut for_price) = usage::usage(parts, measurement, &count);
-    if let Some(region) = region(&in_flight.gateway.upstream(in_flight.asked.upstream).url.host) {
+    let url = &in_flight.gateway.upstream(in_flight.asked.upstream).url;
+    if let Some(region) = region::of(&url.host, &url.prefix) {
         for conditions in [&mut usage.conditions, &mut for_price.conditions] {
             conditions.insert(Condition::Region, region.to_owned());
         }
     }
     (usage, for_price)
-}
-
-/// The region of an endpoint of OpenAI's that processes within one: `eu.api.openai.com`.
-fn region(host: &str) -> Option<&str> {
-    host.strip_suffix(".api.openai.com").filter(|region| !region.contains('.'))
 }
 
 /// Whether the wall clock was set while so much time passed by it and by the monotonic one.
@@ -326,14 +323,6 @@ mod tests {
         for (wall, monotonic) in [(-1_800_000, 2_000), (-1, 1_100), (86_402_000, 2_000), (5_000, 0)]
         {
             assert!(was_set(wall, monotonic), "{wall} and {monotonic}");
-        }
-    }
-
-    #[test]
-    fn only_the_name_of_a_regional_endpoint_tells_a_region() {
-        assert_eq!(region("eu.api.openai.com"), Some("eu"));
-        for host in ["api.openai.com", "eu.openai.com", "a.b.api.openai.com", "127.0.0.1"] {
-            assert_eq!(region(host), None, "{host}");
         }
     }
 }

@@ -1,33 +1,25 @@
 //! An answer that shows what an earlier request has used: a response that was generated in the
-//! background. The first one that shows its final usage completes the request, by a correction.
+//! background, or a batch. The first one that shows its final usage completes the request, by a
+//! correction.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use taximeter_journal::AppendError;
-use taximeter_ledger::{
-    Completion, Correction, Entry, PendingRequest, RecordCost, RecordUsage, TenantId,
-};
-use taximeter_meter::{Delivery, Hidden, Measurement, Meter, Setup, StreamEnd, Wire};
-use taximeter_pricing::{Query, Source, Usage};
-use taximeter_request::Context;
+use http::{HeaderMap, Method};
+use taximeter_ledger::{PendingRequest, TenantId};
+use taximeter_meter::{Delivery, Dialect, Hidden, Meter, Setup, StreamEnd, Wire};
+use taximeter_pricing::Usage;
 use taximeter_system::clock;
-use taximeter_telemetry::Completed;
-use taximeter_telemetry::events::{CompletionDelayed, LedgerSlow, RequestCompleted};
 
-use super::count::Count;
-use super::record;
-use super::settling::{Settling, Written};
-use super::usage::{self, TokenParts};
-use crate::contexts::ContextTokens;
-use crate::gateway::Gateway;
-use crate::journey::identify::Call;
+use super::batch::{self, Results};
+use super::completing::{charge, complete, completion};
+use super::head::{codings, read_head};
+use super::plain::PlainBody;
+use super::settling::Settling;
+use crate::gateway::{Gateway, HeldText};
+use crate::journey::identify::{Call, Shows};
 use crate::journey::route::Chosen;
-use crate::tariffs::PriceScope;
-
-/// The reason on corrections, for people.
-const REASON: &str = "usage of the answer in the background";
 
 /// An answer that may show the usage of a pending request.
 pub(super) struct Shown {
@@ -35,159 +27,168 @@ pub(super) struct Shown {
     tenant: TenantId,
     /// Index into the configured upstreams.
     upstream: usize,
-    wire: Wire,
-    pub(super) meter: Meter,
-    /// Whether the engine has answered that it succeeded.
-    pub(super) is_success: bool,
+    dialect: Dialect,
+    reading: Reading,
+}
+
+/// How the answer is read.
+enum Reading {
+    /// It says nothing.
+    Nothing,
+    /// A response by its own id, or the answer to the pending request.
+    Answer(Wire, Box<Meter>, Option<Box<PendingRequest>>),
+    /// The object of a batch.
+    Batch(PlainBody, HeldText),
+    /// The results of a pending batch, of which so many are answers as far as that is known.
+    Results(PlainBody, Box<Results>, Box<PendingRequest>, Option<u64>),
 }
 
 impl Shown {
-    /// Reads the answer to a request; `None` if its route shows no usage.
+    /// Reads the answer to a request; `None` if its route shows no usage, or none that anybody waits
+    /// for.
     pub(super) fn new(gateway: &Arc<Gateway>, call: &Call, chosen: &Chosen) -> Option<Self> {
-        let wire = call.route.shows_usage()?;
-        let setup = Setup {
-            wire,
-            dialect: chosen.dialect,
-            started_at: call.started,
-            hidden: Hidden::default(),
-            has_one_prompt: false,
+        let shows = call.route.shows().filter(|_| call.method != Method::HEAD)?;
+        let id = call.route.parameter(call.uri.path())?;
+        let (dialect, tenant) = (chosen.dialect, &call.caller.tenant);
+        let upstream = &gateway.upstream(chosen.index).name;
+        let pending = |id: &str| gateway.journal.pending(tenant, upstream, id);
+        let answer = |wire, pending| {
+            let setup = Setup {
+                wire,
+                dialect,
+                started_at: call.started,
+                hidden: Hidden::default(),
+                has_one_prompt: false,
+            };
+            let meter = Meter::new(setup).decoding(gateway.config.limits.decode_ratio_max);
+            Reading::Answer(wire, Box::new(meter), pending)
+        };
+        let results = |batch: &str, answered| {
+            let pending = pending(batch)?;
+            let results = Box::new(batch::results(gateway, &pending, dialect));
+            Some(Reading::Results(PlainBody::default(), results, Box::new(pending), answered))
+        };
+        let reading = match shows {
+            Shows::Response => answer(Wire::Responses, None),
+            Shows::Deferred => answer(Wire::ChatCompletions, Some(Box::new(pending(id)?))),
+            Shows::Batch => Reading::Batch(PlainBody::default(), batch::held_text(gateway)),
+            Shows::Results => results(id, None)?,
+            Shows::File => {
+                // Most files have something else.
+                let file = gateway.batch_files.find(tenant, upstream, id)?;
+                results(&file.batch, file.answered)?
+            }
         };
         Some(Self {
             gateway: gateway.clone(),
-            tenant: call.caller.tenant.clone(),
+            tenant: tenant.clone(),
             upstream: chosen.index,
-            wire,
-            meter: Meter::new(setup).decoding(gateway.config.limits.decode_ratio_max),
-            is_success: false,
+            dialect,
+            reading,
         })
+    }
+
+    /// The engine's head has come.
+    pub(super) fn on_head(&mut self, status: u16, headers: &HeaderMap) {
+        let codings = codings(headers);
+        let ratio_max = self.gateway.config.limits.decode_ratio_max;
+        let is_readable = match &mut self.reading {
+            Reading::Answer(_, meter, _) => {
+                read_head(meter, status, headers);
+                (200..300).contains(&status)
+            }
+            // A part of the body is not all of it.
+            Reading::Batch(body, _) | Reading::Results(body, ..) if status == 200 => {
+                PlainBody::new(codings.as_deref(), ratio_max).map(|coded| *body = coded).is_ok()
+            }
+            _ => false,
+        };
+        if !is_readable {
+            self.reading = Reading::Nothing;
+        }
+    }
+
+    /// Whether the answer has a coding.
+    pub(super) const fn is_encoded(&self) -> bool {
+        match &self.reading {
+            Reading::Answer(_, meter, _) => meter.is_encoded(),
+            Reading::Batch(body, _) | Reading::Results(body, ..) => body.is_encoded(),
+            Reading::Nothing => false,
+        }
+    }
+
+    /// What the meter still withholds.
+    pub(super) fn take_withheld(&mut self) -> Bytes {
+        match &mut self.reading {
+            Reading::Answer(_, meter, _) => meter.take_withheld(),
+            _ => Bytes::new(),
+        }
     }
 
     /// Bytes of the answer. What it says was generated for another request, and is not counted.
     pub(super) fn on_bytes(&mut self, now: Instant, data: Bytes) -> Delivery {
-        let delivery = self.meter.on_bytes(now, data);
-        self.meter.fold_text(|_| {});
-        delivery
+        let mut is_readable = true;
+        match &mut self.reading {
+            Reading::Answer(_, meter, _) => {
+                let delivery = meter.on_bytes(now, data);
+                meter.fold_text(|_| {});
+                return delivery;
+            }
+            Reading::Batch(body, text) => {
+                let fed = body.feed(&data, &mut |plain| is_readable &= text.push(plain));
+                is_readable &= fed.is_ok();
+            }
+            Reading::Results(body, results, pending, _) => {
+                let price = batch::price(&self.gateway, pending);
+                let fed = body.feed(&data, &mut |plain| results.push(plain, &price));
+                is_readable = fed.is_ok();
+            }
+            Reading::Nothing => {}
+        }
+        if !is_readable {
+            self.reading = Reading::Nothing;
+        }
+        Delivery { forward: data, hold: Bytes::new() }
     }
 
     /// Completes the request whose usage the answer has shown, if it is pending.
     pub(super) fn settle(self, end: StreamEnd) -> Settling {
-        let Self { gateway, tenant, upstream, wire, meter, is_success } = self;
-        let measurement = meter.finish(clock::now(), end);
-        let Some(response_id) = measurement.response_id.as_deref().filter(|_| is_success) else {
-            return Settling::done();
-        };
+        let Self { gateway, tenant, upstream, dialect, reading } = self;
         let upstream = &gateway.upstream(upstream).name;
-        let pending = gateway.journal.pending(&tenant, upstream, response_id);
-        let completion =
-            pending.as_ref().and_then(|pending| completion(pending, wire, &measurement));
-        match pending.zip(completion) {
-            Some((pending, completion)) => complete(&gateway, &pending, completion),
-            None => Settling::done(),
-        }
+        let find = |id: &str| gateway.journal.pending(&tenant, upstream, id);
+        let settling = match reading {
+            Reading::Answer(wire, meter, pending) => {
+                settle_answer(&gateway, wire, *meter, end, |id| {
+                    pending.map_or_else(|| find(id?), |pending| Some(*pending))
+                })
+            }
+            Reading::Batch(body, text) if body.is_whole() => {
+                batch::settle_object(&gateway, dialect, find, text.as_bytes())
+            }
+            Reading::Results(body, results, pending, answered)
+                if end == StreamEnd::Clean && body.is_whole() =>
+            {
+                batch::settle_results(&gateway, &pending, *results, answered)
+            }
+            // A part of them, or nothing.
+            Reading::Batch(..) | Reading::Results(..) | Reading::Nothing => None,
+        };
+        settling.unwrap_or_else(Settling::done)
     }
 }
 
-/// What an answer says that the request has used; `None` while that may change, or where it does not
-/// say.
-fn completion(
-    pending: &PendingRequest,
-    wire: Wire,
-    measurement: &Measurement,
-) -> Option<Completion> {
-    if measurement.is_pending || measurement.finish_reasons.is_empty() {
-        return None;
-    }
-    let mut usage = if measurement.reports_usage() {
-        usage::usage(TokenParts::of(wire), measurement, &Count::default()).0
-    } else if record::owes_nothing(measurement) {
-        RecordUsage { source: Source::None, ..RecordUsage::default() }
-    } else {
-        return None;
-    };
-    for (condition, value) in &pending.conditions {
-        usage.conditions.entry(*condition).or_insert_with(|| value.clone());
-    }
-    Some(Completion {
-        response_id: pending.response_id.clone(),
-        response_model: measurement.response_model.clone(),
-        service_tier: measurement.service_tier.clone(),
-        finish_reasons: measurement.finish_reasons.clone(),
-        error: measurement.error.as_ref().and_then(record::named),
-        usage,
-        reported_cost: measurement.reported_cost.clone(),
-    })
-}
-
-/// Writes the correction that completes a request. Another one may have been faster.
-fn complete(gateway: &Gateway, pending: &PendingRequest, completion: Completion) -> Settling {
-    let made_at = record::micros(clock::wall());
-    let cost = cost(gateway, pending, &completion);
-    let correction = Correction {
-        id: pending.completion_id(),
-        corrects: pending.id,
-        started_at: pending.started_at,
-        tenant: pending.tenant.clone(),
-        made_at,
-        reason: REASON.to_owned(),
-        before: None,
-        after: cost,
-        completion: Some(Box::new(completion)),
-        completed: None,
-    };
-    let entry = Entry::Correction(Box::new(correction));
-    let append = match gateway.journal.append(&entry) {
-        Ok(append) => append,
-        Err(AppendError::NotPending) => return Settling::done(),
-        Err(fault) => {
-            let (id, reason) = (pending.id, fault.to_string());
-            gateway.telemetry.emit(&CompletionDelayed { id, reason });
-            return Settling::done();
-        }
-    };
-    if let Entry::Correction(correction) = &entry
-        && let Some(completion) = &correction.completion
-    {
-        let response_model = completion.response_model.as_deref();
-        gateway.telemetry.emit(&RequestCompleted {
-            completed: Completed {
-                request: pending,
-                response_model: response_model.or(pending.response_model.as_deref()),
-                usage: &completion.usage,
-                cost: correction.after.as_ref(),
-            },
-            at: made_at,
-        });
-        if let Some(size) = ContextTokens::behind(&completion.usage) {
-            let response = Context::Response(pending.response_id.clone());
-            gateway.contexts.put(&pending.tenant, &pending.upstream, &response, size);
-        }
-    }
-    let limit = gateway.config.limits.ledger_write_timeout;
-    let telemetry = gateway.telemetry.clone();
-    let written: Written = Box::pin(async move {
-        if tokio::time::timeout(limit, append).await.is_err() {
-            telemetry.emit(&LedgerSlow { action: "settle", took: limit });
-        }
-    });
-    Settling::posted((written, record::Receipt::default()))
-}
-
-/// The price at the time of the request's admission.
-fn cost(
+/// Completes a request by its answer, of which `find` gets the id.
+fn settle_answer(
     gateway: &Gateway,
-    pending: &PendingRequest,
-    completion: &Completion,
-) -> Option<RecordCost> {
-    let either = |new: &Option<String>, old: &Option<String>| new.clone().or_else(|| old.clone());
-    let response_model = either(&completion.response_model, &pending.response_model);
-    let service_tier = either(&completion.service_tier, &pending.service_tier);
-    let query = Query {
-        provider: Some(&pending.provider),
-        response_model: response_model.as_deref(),
-        request_model: pending.request_model.as_deref(),
-        service_tier: service_tier.as_deref(),
-        at: pending.started_at,
-    };
-    let scope = PriceScope { tenant: &pending.tenant.0, upstream: &pending.upstream };
-    gateway.tariffs.charge(scope, &query, &Usage::from(&completion.usage)).cost
+    wire: Wire,
+    meter: Meter,
+    end: StreamEnd,
+    find: impl FnOnce(Option<&str>) -> Option<PendingRequest>,
+) -> Option<Settling> {
+    let measurement = meter.finish(clock::now(), end);
+    let pending = find(measurement.response_id.as_deref())?;
+    let completion = completion(&pending, wire, &measurement)?;
+    let names = (completion.response_model.as_deref(), completion.service_tier.as_deref());
+    let charge = charge(gateway, &pending, names, &Usage::from(&completion.usage));
+    Some(complete(gateway, &pending, completion, charge.cost))
 }

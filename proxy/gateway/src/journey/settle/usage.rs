@@ -29,7 +29,7 @@ impl TokenParts {
     /// Those of a wire format.
     pub(super) const fn of(wire: Wire) -> Self {
         match wire {
-            Wire::Opaque => Self { input: false, output: false },
+            Wire::Opaque | Wire::Batches => Self { input: false, output: false },
             Wire::Embeddings => Self { input: true, output: false },
             _ => Self { input: true, output: true },
         }

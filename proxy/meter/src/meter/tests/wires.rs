@@ -148,6 +148,90 @@ fn the_chat_of_ollama_s_api_may_have_the_form_of_openai_s() {
 }
 
 #[test]
+fn a_batch_says_what_it_used_when_it_has_ended() {
+    let batches = Exchange {
+        wire: Wire::Batches,
+        content_type: Some("application/json"),
+        ..Exchange::chat()
+    };
+    let measured = |status: &str, usage: &str| {
+        let body = format!(
+            r#"{{"id":"b","model":"m","status":"{status}","errors":null,"usage":{usage}}}"#
+        );
+        measure(batches, &body)
+    };
+    let usage = r#"{"input_tokens":10,"output_tokens":2,"total_tokens":12}"#;
+    for (status, is_pending, ending) in [
+        ("validating", true, Ending::Complete),
+        ("cancelling", true, Ending::Complete),
+        ("completed", false, Ending::Complete),
+        ("expired", false, Ending::Complete),
+        ("failed", false, Ending::UpstreamError),
+    ] {
+        let it = measured(status, usage);
+        assert_eq!((it.is_pending, it.ending), (is_pending, ending), "{status}");
+        assert!(it.reports_usage());
+        let it = measured(status, "null");
+        assert_eq!((it.is_pending, it.ending), (is_pending, ending), "{status}");
+        assert!(!it.reports_usage() && !it.has_unread_output, "{it:?}");
+        assert_eq!(it.finish_reasons.is_empty(), is_pending);
+    }
+}
+
+#[test]
+fn a_batch_ends_in_the_words_of_each_provider() {
+    let batches = Exchange {
+        wire: Wire::Batches,
+        content_type: Some("application/json"),
+        ..Exchange::chat()
+    };
+    let gemini = |state: &str| {
+        format!(r#"{{"name":"batches/b","metadata":{{"model":"models/m","state":"{state}"}}}}"#)
+    };
+    let status = |status: &str| format!(r#"{{"id":"b","status":"{status}"}}"#);
+    for (body, id, ended) in [
+        (r#"{"id":"b","processing_status":"ended"}"#.to_owned(), Some("b"), true),
+        (r#"{"id":"b","processing_status":"canceling"}"#.to_owned(), Some("b"), false),
+        (status("COMPLETED"), Some("b"), true),
+        (status("SUCCESS"), Some("b"), true),
+        (status("TIMEOUT_EXCEEDED"), Some("b"), true),
+        (status("CANCELLATION_REQUESTED"), Some("b"), false),
+        (gemini("BATCH_STATE_SUCCEEDED"), Some("batches/b"), true),
+        (gemini("JOB_STATE_EXPIRED"), Some("batches/b"), true),
+        (gemini("BATCH_STATE_RUNNING"), Some("batches/b"), false),
+        (r#"{"job":{"id":"b","status":"VALIDATING"},"warning":""}"#.to_owned(), Some("b"), false),
+        (
+            r#"{"batch_id":"b","name":"mine","state":{"num_pending":1}}"#.to_owned(),
+            Some("b"),
+            false,
+        ),
+        // The client's own words.
+        (r#"{"id":"b","metadata":{"state":"ended"}}"#.to_owned(), Some("b"), false),
+        (r#"{"name":"mine"}"#.to_owned(), None, false),
+    ] {
+        let it = measure(batches, &body);
+        assert_eq!(it.response_id.as_deref(), id, "{body}");
+        assert_eq!(
+            (it.finish_reasons.len(), it.is_pending),
+            (usize::from(ended), !ended && id.is_some()),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_is_only_a_ticket_comes_later() {
+    let id = |body: &str| {
+        let it =
+            measure(Exchange { content_type: Some("application/json"), ..Exchange::chat() }, body);
+        (it.is_pending, it.response_id)
+    };
+    assert_eq!(id(r#"{"request_id":"f"}"#), (true, Some("f".to_owned())));
+    assert_eq!(id(r#"{"request_id":"f","status":"done"}"#), (false, None));
+    assert!(!id(r#"{"request_id":"f","error":{"message":"no"}}"#).0);
+}
+
+#[test]
 fn completions_without_v1_may_have_the_form_of_llama_cpp() {
     let mut found = 0;
     for fixture in fixtures() {

@@ -11,6 +11,8 @@ pub enum Operation {
     GenerateContent,
     Embeddings,
     FetchResponse,
+    Batch,
+    FetchBatch,
     Rerank,
     CountTokens,
     Moderation,
@@ -32,6 +34,8 @@ impl Operation {
             Self::GenerateContent => "generate_content",
             Self::Embeddings => "embeddings",
             Self::FetchResponse => "fetch_response",
+            Self::Batch => "batch",
+            Self::FetchBatch => "fetch_batch",
             Self::Rerank => "rerank",
             Self::CountTokens => "count_tokens",
             Self::Moderation => "moderation",
@@ -54,6 +58,21 @@ pub enum Billing {
     Free,
     /// They ask whether the engine lives: answered to everybody, and never billed.
     Probe,
+}
+
+/// What an answer may show of an earlier request: what it has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shows {
+    /// A response, by its own id.
+    Response,
+    /// A chat completion, by the id in the path.
+    Deferred,
+    /// A batch.
+    Batch,
+    /// The results of the batch in the path.
+    Results,
+    /// A file, which may have the results of a batch.
+    File,
 }
 
 /// One route.
@@ -107,7 +126,10 @@ impl Allowed {
 impl Route {
     /// Whether a JSON body names a model at its top, where nothing else of it is read.
     pub(crate) const fn names_model(&self) -> bool {
-        !matches!(self.operation, Operation::Other | Operation::FetchResponse)
+        !matches!(
+            self.operation,
+            Operation::Other | Operation::Batch | Operation::FetchResponse | Operation::FetchBatch
+        )
     }
 
     /// Whether requests usually name a model. On the other routes engines serve the model that they
@@ -130,19 +152,29 @@ impl Route {
 
     /// Whether clients may send their key in the query: Google's do, on its own routes.
     pub(crate) fn takes_key_in_query(&self) -> bool {
-        self.template.starts_with("/v1beta/models") || self.template.contains("{model}:")
+        let begins = |with: &&str| self.template.starts_with(with);
+        self.template.contains("{model}:")
+            || ["/v1beta/models", "/v1beta/batches", "/download/v1beta/"].iter().any(begins)
     }
 
-    /// How the answers of this route are read that show what a request in the background has used.
-    pub(crate) fn shows_usage(&self) -> Option<Wire> {
-        let is_response = self.operation == Operation::FetchResponse
-            && self.method != Allowed::Delete
-            && !self.template.ends_with("/input_items");
-        is_response.then_some(Wire::Responses)
+    /// What the answers of this route may show of an earlier request.
+    pub(crate) fn shows(&self) -> Option<Shows> {
+        let ends = |with: &str| self.template.ends_with(with);
+        match self.operation {
+            _ if self.method == Allowed::Delete || ends("/input_items") => None,
+            Operation::FetchResponse if ends("/chat/deferred-completion/{id}") => {
+                Some(Shows::Deferred)
+            }
+            Operation::FetchResponse => Some(Shows::Response),
+            Operation::FetchBatch if ends("/results") => Some(Shows::Results),
+            Operation::FetchBatch if ends("/content") || ends(":download") => Some(Shows::File),
+            Operation::FetchBatch => Some(Shows::Batch),
+            _ => None,
+        }
     }
 
     /// What stands for the `{…}` segment in `path` (empty where there is none), if the path fits.
-    pub(super) fn parameter<'a>(&self, path: &'a str) -> Option<&'a str> {
+    pub(crate) fn parameter<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (head, rest) = self.template.split_at_checked(self.fixed)?;
         let behind = path.strip_prefix(head)?;
         let Some((_, tail)) = rest.split_once('}') else {

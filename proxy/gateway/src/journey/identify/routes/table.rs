@@ -8,8 +8,6 @@ use super::route::Billing::{Free, Ledger, Probe};
 use super::route::{Operation as Op, Route, route};
 
 /// OpenAI's API, and what other engines serve beside it, behind a prefix.
-///
-/// What a batch uses is told in a file, later: it is on the ledger as unknown, its files are not.
 macro_rules! openai {
     ($prefix:literal) => {
         &[
@@ -52,15 +50,27 @@ macro_rules! openai {
             meters(concat!($prefix, "/ocr"), Op::Ocr, Wire::Ocr),
             free(concat!($prefix, "/models"), Get),
             free(concat!($prefix, "/models/{model}"), Get),
-            meters(concat!($prefix, "/batches"), Op::Other, Wire::Opaque),
+            batch(concat!($prefix, "/batches")),
             free(concat!($prefix, "/batches"), Get),
-            free(concat!($prefix, "/batches/{id}"), Get),
-            free(concat!($prefix, "/batches/{id}/cancel"), Post),
+            batch_by_id(concat!($prefix, "/batches/{id}"), Get),
+            batch_by_id(concat!($prefix, "/batches/{id}/cancel"), Post),
+            batch(concat!($prefix, "/messages/batches")),
+            free(concat!($prefix, "/messages/batches"), Get),
+            batch_by_id(concat!($prefix, "/messages/batches/{id}"), Get),
+            batch_by_id(concat!($prefix, "/messages/batches/{id}"), Delete),
+            batch_by_id(concat!($prefix, "/messages/batches/{id}/cancel"), Post),
+            batch_by_id(concat!($prefix, "/messages/batches/{id}/results"), Get),
+            batch(concat!($prefix, "/batch/jobs")),
+            free(concat!($prefix, "/batch/jobs"), Get),
+            batch_by_id(concat!($prefix, "/batch/jobs/{id}"), Get),
+            batch_by_id(concat!($prefix, "/batch/jobs/{id}"), Delete),
+            batch_by_id(concat!($prefix, "/batch/jobs/{id}/cancel"), Post),
+            fetches(concat!($prefix, "/chat/deferred-completion/{id}"), Get),
             free(concat!($prefix, "/files"), Post),
             free(concat!($prefix, "/files"), Get),
             free(concat!($prefix, "/files/{id}"), Get),
             free(concat!($prefix, "/files/{id}"), Delete),
-            free(concat!($prefix, "/files/{id}/content"), Get),
+            batch_by_id(concat!($prefix, "/files/{id}/content"), Get),
             counts(concat!($prefix, "/tokenize")),
             counts(concat!($prefix, "/detokenize")),
             reads(concat!($prefix, "/rerank"), Op::Rerank),
@@ -130,6 +140,15 @@ static OTHERS: &[Route] = &[
     fetches("/openai/responses/{id}", Delete),
     fetches("/openai/responses/{id}/cancel", Post),
     fetches("/openai/responses/{id}/input_items", Get),
+    batch("/openai/batches"),
+    free("/openai/batches", Get),
+    batch_by_id("/openai/batches/{id}", Get),
+    batch_by_id("/openai/batches/{id}/cancel", Post),
+    free("/openai/files", Post),
+    free("/openai/files", Get),
+    free("/openai/files/{id}", Get),
+    free("/openai/files/{id}", Delete),
+    batch_by_id("/openai/files/{id}/content", Get),
     meters("/v1beta/openai/chat/completions", Op::Chat, Wire::ChatCompletions),
     reads("/v1beta/openai/embeddings", Op::Embeddings),
     meters("/v1beta/openai/images/generations", Op::ImageGeneration, Wire::Images),
@@ -145,6 +164,13 @@ static OTHERS: &[Route] = &[
     gemini("/v1/models/{model}:embedContent", Wire::Embeddings),
     gemini("/v1/models/{model}:batchEmbedContents", Wire::Embeddings),
     gemini("/v1/models/{model}:countTokens", Wire::Opaque),
+    batch("/v1beta/models/{model}:batchGenerateContent"),
+    batch("/v1beta/models/{model}:asyncBatchEmbedContent"),
+    free("/v1beta/batches", Get),
+    batch_by_id("/v1beta/batches/{id}:cancel", Post),
+    batch_by_id("/v1beta/batches/{id}", Get),
+    batch_by_id("/v1beta/batches/{id}", Delete),
+    batch_by_id("/download/v1beta/files/{id}:download", Get),
     free("/v1beta/models", Get),
     free("/v1beta/models/{model}", Get),
     meters("/v2/chat", Op::Chat, Wire::CohereChat),
@@ -202,6 +228,16 @@ const fn counts(template: &'static str) -> Route {
 /// What shows an answer that was generated in the background.
 const fn fetches(template: &'static str, method: Allowed) -> Route {
     route(template, Op::FetchResponse, Wire::Opaque, Free, method)
+}
+
+/// What makes a batch. What it uses is told later, by its object or in a file.
+const fn batch(template: &'static str) -> Route {
+    meters(template, Op::Batch, Wire::Batches)
+}
+
+/// A batch that is asked for, cancelled or deleted, or its results.
+const fn batch_by_id(template: &'static str, method: Allowed) -> Route {
+    route(template, Op::FetchBatch, Wire::Opaque, Free, method)
 }
 
 /// What has tokens as its input, and generates none.

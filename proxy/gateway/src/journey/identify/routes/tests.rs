@@ -200,16 +200,37 @@ fn a_model_in_a_path_is_a_name_as_one_in_a_body_is() {
 }
 
 #[test]
-fn what_a_batch_uses_is_unknown_and_asking_for_it_costs_nothing() {
-    let billing = |method: Method, path| {
+fn a_batch_is_billed_once_and_asking_for_it_costs_nothing() {
+    let (made, free) = ((Wire::Batches, Billing::Ledger), (Wire::Opaque, Billing::Free));
+    for (method, path, is, shows) in [
+        (Method::POST, "/v1/batches", made, None),
+        (Method::GET, "/v1/batches", free, None),
+        (Method::GET, "/v1/batches/b", free, Some(Shows::Batch)),
+        (Method::POST, "/openai/v1/batches/b/cancel", free, Some(Shows::Batch)),
+        (Method::POST, "/openai/batches", made, None),
+        (Method::GET, "/openai/batches/b", free, Some(Shows::Batch)),
+        (Method::POST, "/v1/files", free, None),
+        (Method::GET, "/v1/files/f", free, None),
+        (Method::GET, "/openai/v1/files/f/content", free, Some(Shows::File)),
+        (Method::GET, "/openai/files/f/content", free, Some(Shows::File)),
+        (Method::POST, "/v1/messages/batches", made, None),
+        (Method::GET, "/v1/messages/batches/b", free, Some(Shows::Batch)),
+        (Method::DELETE, "/v1/messages/batches/b", free, None),
+        (Method::GET, "/v1/messages/batches/b/results", free, Some(Shows::Results)),
+        (Method::POST, "/v1/batch/jobs", made, None),
+        (Method::GET, "/v1/batch/jobs/b", free, Some(Shows::Batch)),
+        (Method::POST, "/v1/batch/jobs/b/cancel", free, Some(Shows::Batch)),
+        (Method::POST, "/v1beta/models/m:batchGenerateContent", made, None),
+        (Method::GET, "/v1beta/batches/b", free, Some(Shows::Batch)),
+        (Method::POST, "/v1beta/batches/b:cancel", free, Some(Shows::Batch)),
+        (Method::GET, "/download/v1beta/files/f:download", free, Some(Shows::File)),
+        (Method::GET, "/v1/chat/deferred-completion/c", free, Some(Shows::Deferred)),
+    ] {
         let (route, _) = find(&method, path, false).unwrap();
-        (route.wire, route.billing)
-    };
-    assert_eq!(billing(Method::POST, "/v1/batches"), (Wire::Opaque, Billing::Ledger));
-    assert_eq!(billing(Method::GET, "/v1/batches"), (Wire::Opaque, Billing::Free));
-    assert_eq!(billing(Method::GET, "/v1/batches/b"), (Wire::Opaque, Billing::Free));
-    assert_eq!(billing(Method::POST, "/v1/files"), (Wire::Opaque, Billing::Free));
-    assert_eq!(billing(Method::GET, "/openai/v1/files/f/content").1, Billing::Free);
+        assert_eq!(((route.wire, route.billing), route.shows()), (is, shows), "{path}");
+    }
+    let (route, _) = find(&Method::GET, "/v1/messages/batches/b%20/results", false).unwrap();
+    assert_eq!(route.parameter("/v1/messages/batches/b%20/results"), Some("b%20"));
 }
 
 #[test]
