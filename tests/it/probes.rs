@@ -61,6 +61,19 @@ fn many_who_probe_at_once_are_one_question() {
 }
 
 #[test]
+fn a_probe_with_a_body_is_answered_and_the_next_request_after_it() {
+    let engine = Engine::start();
+    let gateway = guarded(&engine);
+    let probe = [&bare("GET", "//health/", "Content-Length: 5\r\n")[..], b"hello"].concat();
+    let both = [probe, bare("GET", "/nowhere", "")].concat();
+    let mut client = Client::saying(gateway.address(), &both);
+    let got = engine.answer_once(&answer("200 OK", "text/plain", "well"));
+    assert_eq!((got.first_line.as_str(), got.text()), ("GET //health/ HTTP/1.1", ""));
+    assert_eq!(client.answer().text(), "well");
+    assert_eq!(client.answer().status(), 404);
+}
+
+#[test]
 fn a_probe_is_asked_again_after_a_second() {
     let engine = Engine::start();
     let gateway = guarded(&engine);

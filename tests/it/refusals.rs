@@ -166,6 +166,8 @@ fn a_path_that_no_server_takes_for_a_route_is_a_404() {
         "/V1/chat/completions",
         "/v1/chat/completions;a=b",
         "/v1/chat//../completions",
+        "/../v1/chat/completions",
+        "/v1/%2e%2e/%2e%2e/v1/chat/completions",
         "/v1/%2563hat/completions",
         "/v1/unknown",
         "/metrics",

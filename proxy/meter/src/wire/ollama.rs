@@ -1,6 +1,9 @@
 //! Reads answers of Ollama's `/api/chat` and `/api/generate`: one JSON document, or one a line.
+//! llama.cpp answers `/api/chat` as it answers `/v1/chat/completions`.
 
 use super::arguments::read_arguments;
+use super::chat_completions;
+use super::choices;
 use super::error;
 use crate::facts::{Content, Facts, Format};
 use crate::json::{Malformed, Reader};
@@ -31,7 +34,11 @@ impl Format for OllamaNative {
             }
             Ok(())
         })?;
-        Ok(facts)
+        if !facts.says_nothing() {
+            return Ok(facts);
+        }
+        let other = choices::read(body, chat_completions::streamed)?;
+        Ok(if other.says_nothing() { facts } else { other })
     }
 }
 

@@ -29,13 +29,16 @@ pub(super) type Found = (&'static Route, Option<String>);
 ///
 /// Of the ways in which the path may be read, one that is on the ledger wins.
 ///
-/// Errors: `UnknownRoute`, also where two readings are on the ledger and differ; `SocketRoute`,
-/// `MethodNotAllowed`; `InvalidValue` where the model's name is none.
+/// Errors: `UnknownRoute`, also where two readings are on the ledger and differ, or one leads above the
+/// root; `SocketRoute`, `MethodNotAllowed`; `InvalidValue` where the model's name is none.
 pub(super) fn find(method: &Method, path: &str, passthrough: bool) -> Result<Found, Refusal> {
     let mut is_known = false;
     let mut metered: Option<Found> = None;
     let mut other: Option<Found> = None;
-    for reading in readings(path) {
+    let Some(readings) = readings(path) else {
+        return Err(Refusal::UnknownRoute { path: shown(path) });
+    };
+    for reading in readings {
         let Some(found) = look(method, &reading, &mut is_known)? else { continue };
         if found.0.billing != Billing::Ledger {
             other.get_or_insert(found);
@@ -104,7 +107,7 @@ pub(super) fn allowed(path: &str, passthrough: bool) -> Option<&'static str> {
     if path == "*" {
         return Some(header(|method| table::all().any(|route| route.method == method)));
     }
-    readings(path).find_map(|reading| {
+    readings(path)?.find_map(|reading| {
         let fits = |route: &&Route| route.parameter(&reading.path).is_some();
         let rows = || table::rows(&reading.path).filter(fits);
         rows().next()?;

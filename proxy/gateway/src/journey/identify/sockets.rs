@@ -16,8 +16,10 @@ pub(super) fn asks(head: &Parts) -> bool {
 
 fn names_websocket(head: &Parts) -> bool {
     let values = head.headers.get_all(UPGRADE).iter().filter_map(|value| value.to_str().ok());
-    let mut protocols = values.flat_map(|value| value.split(','));
-    protocols.any(|protocol| protocol.trim().eq_ignore_ascii_case("websocket"))
+    let protocols = values.flat_map(|value| value.split(','));
+    // A version may stand behind the name.
+    let mut names = protocols.filter_map(|protocol| protocol.split('/').next());
+    names.any(|name| name.trim().eq_ignore_ascii_case("websocket"))
 }
 
 /// Whether a path belongs to an API that needs WebSockets: OpenAI's Realtime API, Gemini's Live API.
@@ -42,6 +44,7 @@ mod tests {
             ("GET", Version::HTTP_11, &[("upgrade", "websocket")][..], true),
             ("GET", Version::HTTP_11, &[("upgrade", "h2c, WebSocket")], true),
             ("GET", Version::HTTP_11, &[("upgrade", "h2c"), ("upgrade", "websocket")], true),
+            ("GET", Version::HTTP_11, &[("upgrade", "websocket/13")], true),
             ("GET", Version::HTTP_11, &[key], true),
             ("GET", Version::HTTP_11, &[("upgrade", "h2c")], false),
             ("GET", Version::HTTP_11, &[("upgrade", "websockets")], false),

@@ -14,11 +14,11 @@ pub(super) struct Reading<'a> {
 }
 
 /// The path as it is sent, and then what else it may be taken for. Of most paths there is nothing
-/// else.
-pub(super) fn readings(path: &str) -> impl Iterator<Item = Reading<'_>> {
+/// else. `None` where it may lead above the root, and so out of the prefix of an upstream.
+pub(super) fn readings(path: &str) -> Option<impl Iterator<Item = Reading<'_>>> {
     let sent = Reading { path: Cow::Borrowed(path), is_decoded: false };
-    let others = if is_plain(path) { Vec::new() } else { other_readings(path) };
-    std::iter::once(sent).chain(others)
+    let others = if is_plain(path) { Vec::new() } else { other_readings(path)? };
+    Some(std::iter::once(sent).chain(others))
 }
 
 /// Whether every server reads a path in the same way.
@@ -34,32 +34,33 @@ fn is_plain(path: &str) -> bool {
 }
 
 #[cold]
-fn other_readings(path: &str) -> Vec<Reading<'static>> {
+fn other_readings(path: &str) -> Option<Vec<Reading<'static>>> {
     let mut readings: Vec<Reading<'static>> = Vec::new();
     // What stands for a letter is always that letter; what stands for a slash may be part of a name.
     let equal = unescape_if(path, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
     for (text, is_decoded) in [(equal, false), (unescape(path), true)] {
         let Ok(text) = String::from_utf8(text) else { continue };
         for merges_first in [true, false] {
-            let reading = Reading { path: Cow::Owned(normalised(&text, merges_first)), is_decoded };
+            let reading =
+                Reading { path: Cow::Owned(normalised(&text, merges_first)?), is_decoded };
             let is_new = readings.iter().all(|other| other.path != reading.path);
             if is_new && reading.path != path {
                 readings.push(reading);
             }
         }
     }
-    readings
+    Some(readings)
 }
 
 /// A path without dots and empty segments. Some take out the empty ones first (nginx, Go), and others
-/// let `..` take one back (RFC 3986 §5.2.4).
-fn normalised(path: &str, merges_first: bool) -> String {
+/// let `..` take one back (RFC 3986 §5.2.4). `None` where there is none to take back.
+fn normalised(path: &str, merges_first: bool) -> Option<String> {
     let mut segments: Vec<&str> = Vec::new();
     for segment in path.split(['/', '\\']).skip(1) {
         match segment {
             "." => {}
             ".." => {
-                segments.pop();
+                segments.pop()?;
             }
             "" if merges_first => {}
             _ => segments.push(segment),
@@ -70,7 +71,7 @@ fn normalised(path: &str, merges_first: bool) -> String {
         normalised.push('/');
         normalised.push_str(segment);
     }
-    if normalised.is_empty() { "/".to_owned() } else { normalised }
+    Some(if normalised.is_empty() { "/".to_owned() } else { normalised })
 }
 
 #[cfg(test)]
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     fn paths(path: &str) -> Vec<String> {
-        readings(path).skip(1).map(|reading| reading.path.into_owned()).collect()
+        readings(path).unwrap().skip(1).map(|reading| reading.path.into_owned()).collect()
     }
 
     #[test]
@@ -98,7 +99,6 @@ mod tests {
             "/v1/chat/completions/.",
             "/./v1/chat/./completions/./",
             "/v1/x/../chat/completions",
-            "/../v1/chat/completions",
             "/v1/chat/x/..%2fcompletions",
             "/v1/x/%2e%2E/chat/completions",
             "/v1/chat%2Fcompletions",
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_stands_for_a_slash_may_be_part_of_a_name_or_end_it() {
-        let found: Vec<_> = readings("//model/a%2Fb%25/converse").skip(1).collect();
+        let found: Vec<_> = readings("//model/a%2Fb%25/converse").unwrap().skip(1).collect();
         let reading =
             |path: &str, is_decoded| Reading { path: Cow::Owned(path.to_owned()), is_decoded };
         assert_eq!(
@@ -127,6 +127,17 @@ mod tests {
     #[test]
     fn servers_that_merge_slashes_first_come_to_another_path_than_those_that_follow_dots_first() {
         assert_eq!(paths("/v1/a//../b"), ["/v1/b", "/v1/a/b"].map(String::from));
+    }
+
+    #[test]
+    fn no_path_leads_above_the_root() {
+        for path in ["/..", "/../v1", "/v1/../../v1", "/%2e%2e/v1", "/v1/..%2f..%2fv1", "/\\..\\.."]
+        {
+            assert!(readings(path).is_none(), "{path}");
+        }
+        for path in ["/v1/..", "/v1/../v1", "/..v1", "/v1..", "/.../v1"] {
+            assert!(readings(path).is_some(), "{path}");
+        }
     }
 
     #[test]

@@ -129,6 +129,25 @@ fn calls_of_a_stream_that_is_cut_are_those_that_had_ended() {
 }
 
 #[test]
+fn the_chat_of_ollama_s_api_may_have_the_form_of_openai_s() {
+    let mut found = 0;
+    for fixture in fixtures() {
+        let is_llama = fixture.path.parent().is_some_and(|folder| folder.ends_with("llama_cpp"));
+        if fixture.exchange.wire != Wire::ChatCompletions || !is_llama {
+            continue;
+        }
+        found += 1;
+        let as_ollama = Exchange { wire: Wire::OllamaChat, ..fixture.exchange };
+        let ride = |exchange: Exchange<'_>| exchange.ride(epoch(), [fixture.bytes.as_slice()]);
+        let (theirs, own) = (ride(as_ollama).measurement, ride(fixture.exchange).measurement);
+        let place = fixture.path.display();
+        assert_eq!((&theirs.reported, theirs.ending), (&own.reported, own.ending), "{place}");
+        assert_eq!(theirs.output_text.as_str(), own.output_text.as_str(), "{place}");
+    }
+    assert!(found > 1);
+}
+
+#[test]
 fn a_batch_says_what_it_used_when_it_has_ended() {
     let batches = Exchange {
         wire: Wire::Batches,

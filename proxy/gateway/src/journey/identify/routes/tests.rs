@@ -42,11 +42,15 @@ fn a_path_is_the_route_that_a_server_may_take_it_for() {
 }
 
 #[test]
-fn a_path_that_is_two_metered_routes_is_none() {
+fn a_path_that_is_two_metered_routes_or_leads_above_the_root_is_none() {
     for path in [
         "/v1/chat//../completions",
         "/openai/v1//../responses",
-        "/openai/deployments/..%2f..%2fopenai/v1//../responses",
+        "/openai/deployments/x%2f../../v1//../responses",
+        // What leads above the root may lead out of an upstream's prefix.
+        "/../v1/chat/completions",
+        "/v1/..%2f../chat/completions",
+        "/openai/deployments/..%2f..%2f..%2fv1/chat/completions",
     ] {
         for passthrough in [false, true] {
             let refusal = find(&Method::POST, path, passthrough).unwrap_err();
