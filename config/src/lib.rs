@@ -25,6 +25,7 @@ mod model;
 mod money;
 mod numbers;
 mod otel;
+mod otlp;
 mod postgres;
 mod prices;
 mod reader;
@@ -53,12 +54,12 @@ pub use ledger::{Durability, OnDamage, OnUnavailable};
 pub use limits::Limits;
 pub use mistake::{Invalid, Mistake, Mistakes, Position};
 pub use model::{
-    ADMIN_DEFAULT, ApiKey, Billing, ClientCertificate, Config, Export, GenAi, HistogramBuckets,
-    Ledger, ModelPattern, OnClientLeft, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices,
-    Push, Store, Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile, TrustedHeader,
-    UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
+    ADMIN_DEFAULT, ApiKey, Billing, ClientCertificate, Config, Export, GenAi, Ledger, ModelPattern,
+    OnClientLeft, OtlpKeys, PostgresTls, PostgresUrl, Prices, Push, Store, Telemetry, Tenant,
+    Tenants, Tls, TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
 pub use otel::{Exporter, IgnoredVariable, LogsExport, MetricsExport, OtelSettings, TracesExport};
+pub use otlp::{HistogramBuckets, OtlpProtocol, Temporality};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};
 pub use secret::Secret;
 pub use values::is_tenant_name;

@@ -19,6 +19,7 @@ use crate::addresses::Addresses;
 use crate::content::Content;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::limits::Limits;
+use crate::otlp::{HistogramBuckets, OtlpProtocol, Temporality};
 use crate::sampling::TraceKeys;
 use crate::secret::Secret;
 
@@ -431,35 +432,6 @@ pub enum GenAi {
     Latest,
     /// Both generations side by side.
     Both,
-}
-
-/// The protocol of OTLP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OtlpProtocol {
-    /// gRPC over HTTP/2.
-    Grpc,
-    /// Protobuf over HTTP/1.1.
-    HttpProtobuf,
-}
-
-/// What pushed numbers count from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Temporality {
-    /// The start of the gateway.
-    #[default]
-    Cumulative,
-    /// The push before this one.
-    Delta,
-}
-
-/// The buckets of pushed histograms.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum HistogramBuckets {
-    /// The buckets of the conventions.
-    #[default]
-    Explicit,
-    /// Buckets whose bounds grow by a factor.
-    Exponential,
 }
 
 /// The PEM files of a TLS client.

@@ -14,9 +14,9 @@ use crate::json_schema::Allowed;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::mistake::Invalid;
 use crate::model::{
-    GenAi, HistogramBuckets, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality,
-    UnknownCaller, UnknownPrice, UpstreamUrl,
+    GenAi, ModelPattern, OnClientLeft, Store, UnknownCaller, UnknownPrice, UpstreamUrl,
 };
+use crate::otlp::{HistogramBuckets, OtlpProtocol, Temporality};
 use crate::secret::Secret;
 use crate::value::Value;
 
