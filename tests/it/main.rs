@@ -28,6 +28,7 @@ mod answered_errors;
 mod api;
 mod background;
 mod batches;
+mod boundary;
 mod bytes_pass;
 mod captured;
 mod contexts;

@@ -151,9 +151,8 @@ pub fn clear(gateway: &Gateway, peer: &Peer, head: &Parts) -> Result<(), Refusal
     });
     clear.inspect_err(|refusal| {
         if let Some(cause) = refusal.framing_cause() {
-            let first_line = format!("{} {} {:?}", head.method, head.uri, head.version);
-            let (peer, first_line) = (peer.address, first_line.as_bytes());
-            gateway.telemetry.emit(&BadFraming { cause, peer, first_line });
+            let (peer, place) = (peer.address, Some("head"));
+            gateway.telemetry.emit(&BadFraming { cause, peer, place });
         }
     })
 }

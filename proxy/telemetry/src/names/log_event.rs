@@ -110,8 +110,9 @@ log_events! {
         "A request had no valid credential.";
     SpoofedHeader: "spoofed_header", Warn, ["tenant"],
         "An untrusted client sent the tenant header. The gateway ignored it.";
-    BadFraming: "bad_framing", Warn, ["cause", "peer", "first_line"],
-        "The gateway closed a client connection because it could not read a request.";
+    BadFraming: "bad_framing", Warn, ["cause", "peer", "place"],
+        "The gateway closed a client connection because it could not read a request. `place` is \
+         `head` or `body`. The line has no byte of the request.";
     ConnectionRefused: "connection_refused", Warn, ["reason", "peer"],
         "The gateway closed a new connection because there are too many.";
     TenantLimited: "tenant_limited", Warn, ["tenant"],
