@@ -17,6 +17,8 @@ use taximeter_pricing::{Allowance, Currency, Dated, ExchangeRate, GpuPrice};
 use crate::access_log::AccessLog;
 use crate::addresses::Addresses;
 use crate::content::Content;
+use crate::cors::Cors;
+use crate::forward::{Forward, ForwardCredential};
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::limits::Limits;
 use crate::otlp::{HistogramBuckets, OtlpProtocol, Temporality};
@@ -65,6 +67,10 @@ pub struct Config {
     pub receipts: bool,
     /// Whether unknown paths are forwarded, and recorded as unknown.
     pub passthrough: bool,
+    /// The headers that stay behind, where an upstream says nothing else.
+    pub forward: Forward,
+    /// The web pages of other origins that may use the gateway. `None`: as the engines say.
+    pub cors: Option<Cors>,
     /// Labels on every record, such as `k8s.pod.name`.
     pub resource: BTreeMap<String, String>,
     /// Named limits.
@@ -107,6 +113,8 @@ impl Config {
             telemetry: Telemetry::default(),
             receipts: true,
             passthrough: false,
+            forward: Forward::default(),
+            cors: None,
             resource: BTreeMap::new(),
             limits: Limits::default(),
         }
@@ -142,7 +150,9 @@ pub struct Upstream {
     /// The API key that Taximeter sends to it.
     pub credential: Option<Secret>,
     /// Whether the client's own credential is sent to it.
-    pub forward_credential: bool,
+    pub forward_credential: ForwardCredential,
+    /// The headers that stay behind, where it differs from the others.
+    pub forward: Option<Forward>,
     /// Whether Taximeter also counts what it reports, where that count is exact.
     pub recount: bool,
     /// What happens to an answer whose client has left.

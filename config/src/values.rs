@@ -10,6 +10,8 @@ use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::access_log::AccessLog;
 use crate::content::{Capture, Pattern};
+use crate::cors::Origin;
+use crate::forward::{ForwardCredential, HeaderPattern};
 use crate::json_schema::Allowed;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::mistake::Invalid;
@@ -85,6 +87,11 @@ words!(UsageAsk, "final, continuous or token_ids", {
     "continuous" => Self::Continuous,
     "token_ids" => Self::TokenIds,
 });
+words!(ForwardCredential, "auto, on or off", {
+    "auto" => Self::Auto,
+    "on" | "true" => Self::On,
+    "off" | "false" => Self::Off,
+});
 words!(OnClientLeft, "cancel or drain", { "cancel" => Self::Cancel, "drain" => Self::Drain, });
 words!(UnknownPrice, "meter or refuse", { "meter" => Self::Meter, "refuse" => Self::Refuse, });
 words!(Book, "builtin", { "builtin" => Self::Builtin, });
@@ -108,6 +115,22 @@ words!(Temporality, "cumulative or delta", {
 });
 
 impl Value for Pattern {
+    const EXPECTED: &'static str = Self::FORM;
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        Self::new(text)
+    }
+}
+
+impl Value for HeaderPattern {
+    const EXPECTED: &'static str = Self::FORM;
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        Self::new(text)
+    }
+}
+
+impl Value for Origin {
     const EXPECTED: &'static str = Self::FORM;
 
     fn parse(text: &str) -> Result<Self, Invalid> {

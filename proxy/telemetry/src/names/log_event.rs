@@ -141,6 +141,8 @@ log_events! {
         "An engine could not be reached.";
     UpstreamProtocol: "upstream_protocol", Warn, ["upstream", "cause"],
         "An engine's answer is not valid HTTP.";
+    CredentialUnencrypted: "credential_unencrypted", Warn, ["upstream", "hint"],
+        "Credentials go to an upstream without encryption, over networks of others.";
     UpstreamRefusedCredential: "upstream_refused_credential", Critical, ["upstream"],
         "An upstream refused the credential from the configuration.";
     CountSkipped: "count_skipped", Warn, ["cause"],
