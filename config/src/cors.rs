@@ -52,7 +52,7 @@ impl Origin {
             ));
         }
         if scheme.is_empty()
-            || host.is_empty()
+            || host.is_empty() && scheme != "file"
             || !scheme.bytes().all(is_of_scheme)
             || !host.bytes().all(is_of_host)
         {
@@ -78,8 +78,15 @@ mod tests {
 
     #[test]
     fn a_page_is_known_by_its_whole_origin() {
-        let cors = cors(&["https://App.example:443", "http://localhost:3000", "app://obsidian.md"]);
-        for allowed in ["https://app.example", "http://localhost:3000", "app://obsidian.md"] {
+        let cors = cors(&[
+            "https://App.example:443",
+            "http://localhost:3000",
+            "app://obsidian.md",
+            "file://",
+        ]);
+        for allowed in
+            ["https://app.example", "http://localhost:3000", "app://obsidian.md", "file://"]
+        {
             assert!(cors.allows(allowed), "{allowed}");
         }
         for other in [

@@ -103,6 +103,12 @@ fn no_page_can_spend_our_credential_where_callers_need_no_key() {
         }
         engine.assert_untouched();
     }
+    // What a proxy in front has let in, and named, no form could send.
+    let named = format!("X-Tenant-Id: acme\r\nOrigin: {PAGE}\r\nConnection: close\r\n");
+    let gateway = setup(&engine, ", credential: sk-ours", trusted).start();
+    let mut client = Client::saying(gateway.address(), &bare("GET", "/v1/models", &named));
+    engine.answer_once(&json_answer("{}"));
+    assert_eq!(client.answer().status(), 200);
     let gateway = setup(&engine, ", credential: sk-ours", "").start();
     // Programs, and pages that the gateway itself has passed on.
     let own = format!("Origin: http://localhost:{}\r\n", gateway.address().port());

@@ -143,9 +143,8 @@ def test_a_key_of_the_gateway_beside_the_client_s_own(provider, tmp_path, monkey
         client = openai.OpenAI(base_url=url, api_key=OPENAI_KEY, default_headers=ours, max_retries=0)
         assert client.chat.completions.create(model="gpt-5.4-mini", messages=ASK).choices
         assert not [value for value in Provider.seen.values() if key_of("drop-in") in value]
-        claude = anthropic.Anthropic(
-            base_url=gateway.url, auth_token=LOGIN, default_headers=ours, max_retries=0
-        )
+        monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"x-taximeter-key: {key_of('drop-in')}")
+        claude = anthropic.Anthropic(base_url=gateway.url, auth_token=LOGIN, max_retries=0)
         assert claude.messages.create(model="claude-sonnet-5-5", max_tokens=8, messages=ASK).content
         assert Provider.seen["authorization"] == f"Bearer {LOGIN}"
         assert "x-taximeter-key" not in Provider.seen

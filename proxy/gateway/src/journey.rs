@@ -132,7 +132,8 @@ async fn steps(
         report.passed((Some(route.template), Some(answer.status())));
         return Ok(answer.map(ReplyBody::whole));
     }
-    if page.is_some_and(|page| page.is_kept_out(&head.method, &head.headers)) {
+    let directory = &gateway.directory;
+    if page.is_some_and(|page| page.is_kept_out(directory, &head.method, &head.headers)) {
         return Err(Refusal::OtherOrigin);
     }
     let mut call = identify::call(gateway, peer, arrival, &mut head, (route, path_model))?;

@@ -32,7 +32,7 @@ use super::refuse::{Refusal, Shape, shown};
 use crate::gateway::Gateway;
 use crate::listen::Peer;
 
-pub(crate) use credential::{shows_credential, strip_credential};
+pub(crate) use credential::strip_credential;
 pub(crate) use routes::Shows;
 pub use routes::{Billing, Route};
 use tenant::{Caller, Directory};
@@ -158,8 +158,8 @@ pub fn clear(gateway: &Gateway, peer: &Peer, head: &Parts) -> Result<(), Refusal
             gateway.telemetry.emit(&BadFraming { cause, peer, place });
         }
     })?;
-    let asker = peer.address.ip();
-    match host::foreign(head).filter(|_| host::is_open_to(&gateway.config, asker)) {
+    let is_open = host::is_open_to(&gateway.config, peer.address.ip());
+    match is_open.then(|| host::foreign(head)).flatten() {
         Some(host) => Err(Refusal::Misdirected { host: shown(&host) }),
         None => Ok(()),
     }

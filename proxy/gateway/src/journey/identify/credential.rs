@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 use memchr::memmem;
-use taximeter_net::fields::{API_KEY, KEY, X_API_KEY, X_GOOG_API_KEY};
+use taximeter_net::fields::{API_KEY, X_API_KEY, X_GOOG_API_KEY};
 
 /// How many headers hold credentials.
 const COUNT: usize = 4;
@@ -65,11 +65,6 @@ impl<'a> Shown<'a> {
     pub(super) const fn is_repeated(&self) -> bool {
         self.is_repeated
     }
-}
-
-/// Whether a request shows any credential, ours or the client's own.
-pub(crate) fn shows_credential(headers: &HeaderMap) -> bool {
-    headers.contains_key(&KEY) || KEY_HEADERS.iter().any(|name| headers.contains_key(*name))
 }
 
 /// Takes the client's credential off a request.

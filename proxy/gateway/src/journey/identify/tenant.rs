@@ -118,6 +118,13 @@ impl Directory {
         }
     }
 
+    /// Whether a request has a header that says who asks: a credential, or the tenant's name.
+    pub(crate) fn is_signed(&self, headers: &HeaderMap) -> bool {
+        let named = self.header.as_ref().is_some_and(|header| headers.contains_key(&header.name));
+        let shown = || KEY_HEADERS.iter().any(|name| headers.contains_key(*name));
+        named || headers.contains_key(&KEY) || shown()
+    }
+
     /// Whether nobody at `peer` is served without a credential.
     pub(crate) fn asks_for_key(&self, peer: IpAddr) -> bool {
         self.unknown.is_none() && !self.trusts(&peer)

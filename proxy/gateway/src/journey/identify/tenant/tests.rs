@@ -276,6 +276,22 @@ fn a_key_of_ours_goes_on_from_no_header() {
 }
 
 #[test]
+fn a_request_is_signed_by_a_credential_or_the_name_of_a_tenant() {
+    let directory = directory(trusting_home);
+    for name in [
+        "authorization",
+        "x-api-key",
+        "api-key",
+        "x-goog-api-key",
+        "x-taximeter-key",
+        "x-tenant-id",
+    ] {
+        assert!(directory.is_signed(&headers(&[(name, "a")])), "{name}");
+    }
+    assert!(!directory.is_signed(&headers(&[("cookie", "a"), ("x-team", "a")])));
+}
+
+#[test]
 fn without_an_upstream_that_takes_it_no_credential_goes_on() {
     let directory = directory(|config| {
         serving_anyone(config);
