@@ -1,7 +1,8 @@
 //! The credentials that a request shows, and how a key of this gateway looks among them.
 
 use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 use memchr::memmem;
@@ -13,6 +14,14 @@ const COUNT: usize = 4;
 /// Headers in which clients of OpenAI, Anthropic, Azure and Google send their key.
 pub(super) static KEY_HEADERS: [&HeaderName; COUNT] =
     [&AUTHORIZATION, &X_API_KEY, &API_KEY, &X_GOOG_API_KEY];
+
+/// Reads HTTP Basic as the most lenient reader does.
+static BASIC: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// How every key begins that `taximeter keys new` makes.
 const KEY_START: &[u8] = b"tax-";
@@ -97,7 +106,7 @@ fn bearer(value: &[u8]) -> &[u8] {
 pub(super) fn holds(value: &[u8], is_ours: impl Fn(&[u8]) -> bool) -> bool {
     let mut words = value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let scheme = words.clone().next().filter(|scheme| scheme.eq_ignore_ascii_case(b"basic"));
-    let pair = scheme.and_then(|_| BASE64_STANDARD.decode(words.clone().nth(1)?).ok());
+    let pair = scheme.and_then(|_| BASIC.decode(words.clone().nth(1)?).ok());
     let mut in_pair = pair.iter().flat_map(|pair| pair.split(|byte| *byte == b':'));
     words.any(&is_ours) || in_pair.any(is_ours)
 }
@@ -151,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_key_of_ours_is_seen_in_every_way_to_write_a_credential() {
-        let basic = |pair: &str| format!("Basic {}", BASE64_STANDARD.encode(pair));
+        let basic = |pair: &str| format!("Basic {}", BASIC.encode(pair));
         for value in [
             "tax-1".to_owned(),
             "Bearer tax-1".to_owned(),
@@ -160,6 +169,7 @@ mod tests {
             basic("me:tax-1"),
             basic("tax-1:"),
             basic("tax-1").replace("Basic", "bASIC"),
+            basic("me:tax-1").trim_end_matches('=').to_owned(),
         ] {
             assert!(holds(value.as_bytes(), has_form_of_ours), "{value}");
         }

@@ -29,7 +29,10 @@ pub(super) fn foreign(head: &Parts) -> Option<String> {
         _ => &host,
     };
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    let is_name = bare.parse::<IpAddr>().is_err();
+    // No name ends with a number: `127.1` is an address too.
+    let last = bare.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    let is_number = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+    let is_name = !is_number && bare.parse::<IpAddr>().is_err();
     (is_name && is_public_host(&bare.to_ascii_lowercase())).then(|| host.clone().into_owned())
 }
 
@@ -63,6 +66,8 @@ mod tests {
             "a.localhost:8080",
             "127.0.0.1:8080",
             "203.0.113.7",
+            "127.1:8080",
+            "127.0.0.1.",
             "[::1]:8080",
             "[::1]",
             "gateway",
