@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{Message, bare, json_answer, post};
+use crate::http2;
 use crate::identity::ACME;
 
 const CHAT_PATH: &str = "/v1/chat/completions";
@@ -193,6 +194,29 @@ fn an_engines_own_word_to_a_page_passes_with_our_headers_exposed() {
     engine.answer_once(&json_answer(CHAT_ANSWER));
     let told = page.answer();
     assert_eq!((told.header(ORIGIN), told.header("access-control-expose-headers")), (None, None));
+}
+
+#[test]
+fn on_http2_a_page_and_a_name_are_known_as_well() {
+    let engine = Engine::start();
+    let gateway = setup(&engine, ", credential: sk-ours", "").start();
+    let runtime = http2::runtime();
+    let mut sender = runtime.block_on(http2::connect(gateway.address()));
+    let mut status = |method: &str, host: &str, origin: &str| {
+        let mut request = http2::request("{}");
+        *request.method_mut() = method.parse().expect("a method");
+        *request.uri_mut() = format!("http://{host}/v1/models").parse().expect("a URI");
+        let headers = request.headers_mut();
+        headers.remove("content-type");
+        headers.insert("origin", origin.parse().expect("an origin"));
+        let answer = runtime.block_on(sender.send_request(request)).expect("an answer");
+        (answer.status().as_u16(), answer.headers().contains_key(ORIGIN))
+    };
+    assert_eq!(status("GET", "evil.example", "http://evil.example"), (421, false));
+    assert_eq!(status("GET", "localhost", PAGE), (403, false));
+    assert_eq!(status("OPTIONS", "localhost", PAGE), (204, false));
+    assert_eq!(status("POST", "localhost", "http://localhost"), (405, false), "its own page");
+    engine.assert_untouched();
 }
 
 #[test]
