@@ -15,6 +15,8 @@ use taximeter_pricing::Currency;
 use crate::addresses::admin_problem;
 use crate::admin_tokens::{AdminRight, AdminToken};
 use crate::content::{Content, captures};
+use crate::cors::Cors;
+use crate::forward::{Forward, ForwardCredential};
 use crate::mistake::Invalid;
 use crate::model::{
     ApiKey, Billing, ClientCertificate, Config, Export, Ledger, ModelPattern, OnClientLeft,
@@ -25,8 +27,8 @@ use crate::prices::prices;
 use crate::reader::{List, Optional, Reader, Required, Spanned, Table};
 use crate::sampling::{Always, TraceKeys};
 use crate::schema::{
-    RawAdminToken, RawApiKey, RawBilling, RawConfig, RawContent, RawExport, RawHeader, RawLedger,
-    RawOtlp, RawTelemetry, RawTenants, RawTokenizer, RawTraces, RawUpstream,
+    RawAdminToken, RawApiKey, RawBilling, RawConfig, RawContent, RawCors, RawExport, RawForward,
+    RawHeader, RawLedger, RawOtlp, RawTelemetry, RawTenants, RawTokenizer, RawTraces, RawUpstream,
 };
 use crate::secret::Secret;
 use crate::terms;
@@ -67,6 +69,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
     let tls = raw.tls.given().map_or(Some(None), |raw| raw.files(reader).map(Some));
     let admin_tls = raw.admin_tls.given().map_or(Some(None), |raw| raw.files(reader).map(Some));
     let export = raw.export.given().map_or(Some(default.export), export);
+    let cors = raw.cors.given().map_or(Some(None), |raw| cors(raw, reader).map(Some));
     Some(Config {
         listen,
         admin,
@@ -80,6 +83,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         telemetry: telemetry(raw.telemetry.given(), reader),
         receipts: raw.receipts.or(default.receipts),
         passthrough: raw.passthrough.or(default.passthrough),
+        forward: raw.forward.given().map_or(default.forward, forward),
         resource: labels(raw.resource),
         limits: raw.limits.given().map_or(default.limits, |raw| limits(raw, reader)),
         // These may return early. They come last, so that everything above is checked.
@@ -89,6 +93,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         tls: tls?,
         admin_tls: admin_tls?,
         export: export?,
+        cors: cors?,
     })
 }
 
@@ -109,10 +114,10 @@ fn upstreams(
         names.check(&raw.name, reader);
         if let (Optional::Given(_), Optional::Given(forward)) =
             (&raw.credential, &raw.forward_credential)
-            && forward.value
+            && forward.value == ForwardCredential::On
         {
             let why = Invalid::new("cannot stand beside `credential`", "only one of them");
-            reader.invalid::<bool>(&forward.location, &forward.written, &why);
+            reader.invalid::<ForwardCredential>(&forward.location, &forward.written, &why);
         }
         let dialect = dialect(&raw);
         let models = models(raw.models, reader);
@@ -126,7 +131,8 @@ fn upstreams(
             usage: raw.usage.or(UsageAsk::default()),
             models,
             credential: raw.credential.given().map(|at| at.value),
-            forward_credential: raw.forward_credential.or(false),
+            forward_credential: raw.forward_credential.or(ForwardCredential::default()),
+            forward: raw.forward.given().map(forward),
             recount: raw.recount.or(true),
             on_client_left: raw.on_client_left.or(OnClientLeft::default()),
             gpus: gpus.map_or(Some(Vec::new()), |gpus| gpus)?,
@@ -134,6 +140,20 @@ fn upstreams(
     });
     // Collected twice, so that every item is checked before a failed one ends it.
     built.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn forward(raw: RawForward) -> Forward {
+    let names = raw.drop.given().map(|list| list.items.into_iter().map(|at| at.value).collect());
+    Forward { drop: names }
+}
+
+/// `None` when no origin can be read.
+fn cors(raw: RawCors, reader: &mut Reader<'_>) -> Option<Cors> {
+    let origins = raw.origins.0?;
+    if origins.empty {
+        reader.report(&origins.location, "is empty", "expected at least one origin");
+    }
+    Some(Cors { origins: origins.items.into_iter().map(|at| at.value).collect() })
 }
 
 /// The dialect that the key names, or else the host of the URL.

@@ -3,6 +3,7 @@
 use taximeter_meter::UsageAsk;
 
 use crate::addresses::admin_problem;
+use crate::forward::ForwardCredential;
 use crate::mistake::{Invalid, Mistake, Mistakes};
 use crate::model::{Config, ModelPattern, OnClientLeft, Upstream, UpstreamUrl};
 use crate::reader::quoted;
@@ -93,7 +94,8 @@ fn for_everything(url: UpstreamUrl) -> Upstream {
         usage: UsageAsk::default(),
         models: vec![ModelPattern::any()],
         credential: None,
-        forward_credential: false,
+        forward_credential: ForwardCredential::default(),
+        forward: None,
         recount: true,
         on_client_left: OnClientLeft::default(),
         gpus: Vec::new(),

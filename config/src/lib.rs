@@ -15,9 +15,11 @@ mod addresses;
 mod admin_tokens;
 mod check;
 mod content;
+mod cors;
 mod described;
 mod file;
 mod flags;
+mod forward;
 mod json_schema;
 mod ledger;
 mod limits;
@@ -26,6 +28,7 @@ mod model;
 mod money;
 mod numbers;
 mod otel;
+mod otlp;
 mod postgres;
 mod prices;
 mod reader;
@@ -49,18 +52,21 @@ pub use access_log::AccessLog;
 pub use addresses::Addresses;
 pub use admin_tokens::{AdminRight, AdminToken};
 pub use content::{Capture, Content, Pattern};
+pub use cors::{Cors, Origin};
 pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
+pub use forward::{Forward, ForwardCredential, HeaderPattern};
 pub use ledger::{Durability, OnDamage, OnUnavailable};
 pub use limits::Limits;
 pub use mistake::{Invalid, Mistake, Mistakes, Position};
 pub use model::{
-    ADMIN_DEFAULT, ApiKey, Billing, ClientCertificate, Config, Export, GenAi, HistogramBuckets,
-    Ledger, ModelPattern, OnClientLeft, OtlpKeys, OtlpProtocol, PostgresTls, PostgresUrl, Prices,
-    Push, Store, Telemetry, Temporality, Tenant, Tenants, Tls, TokenizerFile, TrustedHeader,
-    UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
+    ADMIN_DEFAULT, ApiKey, Billing, ClientCertificate, Config, Export, GenAi, Ledger, ModelPattern,
+    OnClientLeft, OtlpKeys, PostgresTls, PostgresUrl, Prices, Push, Store, Telemetry, Tenant,
+    Tenants, Tls, TokenizerFile, TrustedHeader, UnknownCaller, UnknownPrice, Upstream, UpstreamUrl,
 };
 pub use otel::{Exporter, IgnoredVariable, LogsExport, MetricsExport, OtelSettings, TracesExport};
+pub use otlp::{HistogramBuckets, OtlpProtocol, Temporality};
 pub use sampling::{Always, Ratio, Sampling, TraceKeys};
 pub use secret::Secret;
+pub use upstream::is_public_host;
 pub use values::is_tenant_name;

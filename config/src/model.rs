@@ -18,8 +18,11 @@ use crate::access_log::AccessLog;
 use crate::addresses::Addresses;
 use crate::admin_tokens::{AdminRight, AdminToken};
 use crate::content::Content;
+use crate::cors::Cors;
+use crate::forward::{Forward, ForwardCredential};
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::limits::Limits;
+use crate::otlp::{HistogramBuckets, OtlpProtocol, Temporality};
 use crate::sampling::TraceKeys;
 use crate::secret::Secret;
 
@@ -67,6 +70,10 @@ pub struct Config {
     pub receipts: bool,
     /// Whether unknown paths are forwarded, and recorded as unknown.
     pub passthrough: bool,
+    /// The headers that stay behind, where an upstream says nothing else.
+    pub forward: Forward,
+    /// The web pages of other origins that may use the gateway. `None`: as the engines say.
+    pub cors: Option<Cors>,
     /// Labels on every record, such as `k8s.pod.name`.
     pub resource: BTreeMap<String, String>,
     /// Named limits.
@@ -118,6 +125,8 @@ impl Config {
             telemetry: Telemetry::default(),
             receipts: true,
             passthrough: false,
+            forward: Forward::default(),
+            cors: None,
             resource: BTreeMap::new(),
             limits: Limits::default(),
         }
@@ -153,7 +162,9 @@ pub struct Upstream {
     /// The API key that Taximeter sends to it.
     pub credential: Option<Secret>,
     /// Whether the client's own credential is sent to it.
-    pub forward_credential: bool,
+    pub forward_credential: ForwardCredential,
+    /// The headers that stay behind, where it differs from the others.
+    pub forward: Option<Forward>,
     /// Whether Taximeter also counts what it reports, where that count is exact.
     pub recount: bool,
     /// What happens to an answer whose client has left.
@@ -443,35 +454,6 @@ pub enum GenAi {
     Latest,
     /// Both generations side by side.
     Both,
-}
-
-/// The protocol of OTLP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OtlpProtocol {
-    /// gRPC over HTTP/2.
-    Grpc,
-    /// Protobuf over HTTP/1.1.
-    HttpProtobuf,
-}
-
-/// What pushed numbers count from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Temporality {
-    /// The start of the gateway.
-    #[default]
-    Cumulative,
-    /// The push before this one.
-    Delta,
-}
-
-/// The buckets of pushed histograms.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum HistogramBuckets {
-    /// The buckets of the conventions.
-    #[default]
-    Explicit,
-    /// Buckets whose bounds grow by a factor.
-    Exponential,
 }
 
 /// The PEM files of a TLS client.

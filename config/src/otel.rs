@@ -14,10 +14,8 @@ use std::time::Duration;
 
 use crate::content::captures;
 use crate::mistake::Invalid;
-use crate::model::{
-    ClientCertificate, Config, GenAi, HistogramBuckets, OtlpKeys, OtlpProtocol, Telemetry,
-    Temporality, UpstreamUrl,
-};
+use crate::model::{ClientCertificate, Config, GenAi, OtlpKeys, Telemetry, UpstreamUrl};
+use crate::otlp::{HistogramBuckets, OtlpProtocol, Temporality};
 use crate::sampling::{Ratio, Sampling, sampler};
 use crate::secret::Secret;
 use crate::value::Value;

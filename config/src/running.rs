@@ -92,6 +92,8 @@ impl Config {
                 },
             receipts: _,
             passthrough: _,
+            forward: _,
+            cors: _,
             resource: _,
             limits: _,
         } = running;

@@ -17,6 +17,8 @@ use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Money;
 
 use crate::addresses::RawAddresses;
+use crate::cors::Origin;
+use crate::forward::{ForwardCredential, HeaderPattern};
 use crate::json_schema::{default, required, without};
 use crate::limits::RawLimits;
 use crate::model::{ModelPattern, OnClientLeft, UpstreamUrl};
@@ -84,6 +86,12 @@ keys! {
         /// Whether Taximeter forwards paths that it does not know, and other methods of those that
         /// it knows. It records their requests as unknown.
         passthrough: Optional<Spanned<bool>> = default("off").example("on"),
+        /// Which headers of requests stay behind, for every upstream without a `forward` of its own.
+        forward: Optional<RawForward> = without("the defaults of its keys"),
+        /// Web pages of other origins that may use the gateway.
+        cors: Optional<RawCors> = without(
+            "engines answer for themselves, except where a page could spend a `credential` of the gateway"
+        ),
         /// Labels that every record carries, such as where the gateway runs.
         resource: Optional<Table<Label>> =
             without("no labels").example(r#"{"k8s.pod.name": "engine-0"}"#),
@@ -116,9 +124,12 @@ keys! {
         usage: Optional<Spanned<UsageAsk>> = default("final").example("continuous"),
         /// The API key that Taximeter sends to this upstream.
         credential: Optional<Spanned<Secret>> = without("no key").example("${env:OPENAI_API_KEY}"),
-        /// Whether Taximeter sends the client's own credential to this upstream. Not together with
-        /// `credential`.
-        forward_credential: Optional<Spanned<bool>> = default("off").example("on"),
+        /// Whether Taximeter sends the client's own credential to this upstream: `auto` does where
+        /// there is no `credential`. `on` cannot stand beside `credential`. Taximeter never sends a
+        /// key of its own tenants.
+        forward_credential: Optional<Spanned<ForwardCredential>> = default("auto").example("off"),
+        /// Which headers of requests stay behind here, in place of `forward` at the top level.
+        forward: Optional<RawForward> = without("`forward` at the top level"),
         /// Whether Taximeter also counts the tokens that the engine reports, where its own count is
         /// exact. Records have both numbers.
         recount: Optional<Spanned<bool>> = default("on").example("off"),
@@ -129,6 +140,28 @@ keys! {
         /// place of a price per token; `taximeter bill --config FILE` computes it. Where the GPUs
         /// change, a list in the order of `since`.
         gpu: Optional<Versions<RawGpu>> = without("a price per token"),
+    }
+}
+
+keys! {
+    /// Which headers of requests go on to an upstream.
+    RawForward {
+        /// Names of headers that stay behind. `*` at the end stands for the rest of a name. They add
+        /// to the default. An empty list drops nothing.
+        drop: Optional<List<Spanned<HeaderPattern>>> = without(
+            "`baggage`, `forwarded`, `x-forwarded-*`, `x-real-ip` and the like where the upstream has \
+             a `credential`; there also `tracestate` if its host is public"
+        ).example(r#"["x-internal-*"]"#),
+    }
+}
+
+keys! {
+    /// Web pages of other origins.
+    RawCors {
+        /// The origins that may send requests and read answers, as browsers write them; at least one.
+        /// `*` is every page.
+        origins: Required<List<Spanned<Origin>>> =
+            required().example(r#"["https://app.example"]"#),
     }
 }
 

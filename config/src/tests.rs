@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
-use crate::{Config, Mistakes, Overrides, UnknownCaller};
+use crate::{Config, ForwardCredential, Mistakes, Overrides, UnknownCaller};
 
 const SMALL: &str = "upstreams: [{name: local, url: \"http://127.0.0.1:8000\"}]\n";
 
@@ -49,7 +49,8 @@ upstreams:
     models: ["a-*", b]
     usage: continuous
     credential: ${file:/run/secrets/openai}
-    forward_credential: off
+    forward_credential: auto
+    forward: {drop: [x-internal-*, Baggage]}
     recount: off
   - name: own
     url: "http://own"
@@ -105,6 +106,8 @@ telemetry:
   content: {capture: spans, bytes_max: 4096, redact: ["[0-9]{8}"], redact_known: off, tenants: [acme]}
 receipts: off
 passthrough: true
+forward: {drop: []}
+cors: {origins: ["https://App.example:443", "*"]}
 resource: {k8s.pod.name: "${env:POD}"}
 limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, drain_grace_seconds: 0, http2_streams_max: 5}
 "#;
@@ -119,7 +122,7 @@ fn every_key_of_the_schema_is_read() {
     assert_eq!(config.limits.drain.as_millis(), 250);
     assert!(config.limits.drain_grace.is_zero());
     assert_eq!((config.limits.header_bytes_max, config.limits.http2_streams_max), (9000, 5));
-    assert!(config.upstreams[1].forward_credential);
+    assert_eq!(config.upstreams[1].forward_credential, ForwardCredential::On);
     assert_eq!(config.upstreams[0].credential.as_ref().unwrap().expose(), "sk-from-a-file");
 }
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use taximeter_meter::Dialect;
 
+use crate::forward::{Boundary, Forward, ForwardCredential};
 use crate::mistake::Invalid;
 use crate::model::{ModelPattern, Upstream, UpstreamUrl};
 
@@ -18,6 +19,29 @@ impl Upstream {
     #[must_use]
     pub fn serves(&self, request_model: &str) -> bool {
         self.models.iter().any(|pattern| pattern.matches(request_model))
+    }
+
+    /// Whether the client's own credential goes on to it.
+    #[must_use]
+    pub fn takes_clients_credential(&self) -> bool {
+        self.credential.is_none() && self.forward_credential != ForwardCredential::Off
+    }
+
+    /// Says of the name of a header, in lower case, whether it stays behind: as this upstream has it,
+    /// or else as `general` does.
+    pub fn drops<'a>(&'a self, general: &'a Forward) -> impl Fn(&str) -> bool + 'a {
+        let has_credential = self.credential.is_some();
+        let boundary =
+            Boundary { has_credential, is_public: has_credential && self.url.is_public() };
+        let forward = self.forward.as_ref().unwrap_or(general);
+        move |name| forward.drops(name, boundary)
+    }
+
+    /// Whether a credential crosses networks of others as it is: without TLS, to a public host.
+    #[must_use]
+    pub fn shows_credential_to_everyone(&self) -> bool {
+        let is_sent = self.credential.is_some() || self.takes_clients_credential();
+        is_sent && !self.url.tls && self.url.is_public()
     }
 
     /// Whether this upstream is meant for every model, so that a request may leave the choice to it.
@@ -89,24 +113,7 @@ impl UpstreamUrl {
     /// the names that machines and clusters use for themselves are not.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        match self.host.parse() {
-            Ok(IpAddr::V4(address)) => is_public_v4(address),
-            Ok(IpAddr::V6(address)) => match address.to_ipv4_mapped() {
-                Some(address) => is_public_v4(address),
-                None => {
-                    !(address.is_loopback()
-                        || address.is_unspecified()
-                        || address.is_unique_local()
-                        || address.is_unicast_link_local())
-                }
-            },
-            Err(_) => {
-                let name = self.host.strip_suffix('.').unwrap_or(&self.host);
-                let last = name.rsplit_once('.').map(|(_, last)| last);
-                last.is_some_and(|last| !PRIVATE_LABELS.contains(&last))
-                    && !name.ends_with(".home.arpa")
-            }
-        }
+        is_public_host(&self.host)
     }
 
     /// Parses `http://host[:port][/prefix]` or `https://…`.
@@ -148,6 +155,30 @@ impl UpstreamUrl {
             Some(port) => port_number(port)?,
         };
         Ok(Self { tls, host, port, prefix: prefix(path)? })
+    }
+}
+
+/// Whether a host may be anybody's: a name in lower case, or an address without brackets. See
+/// [`UpstreamUrl::is_public`].
+#[must_use]
+pub fn is_public_host(host: &str) -> bool {
+    match host.parse() {
+        Ok(IpAddr::V4(address)) => is_public_v4(address),
+        Ok(IpAddr::V6(address)) => match address.to_ipv4_mapped() {
+            Some(address) => is_public_v4(address),
+            None => {
+                !(address.is_loopback()
+                    || address.is_unspecified()
+                    || address.is_unique_local()
+                    || address.is_unicast_link_local())
+            }
+        },
+        Err(_) => {
+            let name = host.strip_suffix('.').unwrap_or(host);
+            let last = name.rsplit_once('.').map(|(_, last)| last);
+            last.is_some_and(|last| !PRIVATE_LABELS.contains(&last))
+                && !name.ends_with(".home.arpa")
+        }
     }
 }
 

@@ -11,13 +11,15 @@ use taximeter_meter::{Dialect, UsageAsk};
 use crate::access_log::AccessLog;
 use crate::admin_tokens::AdminRight;
 use crate::content::{Capture, Pattern};
+use crate::cors::Origin;
+use crate::forward::{ForwardCredential, HeaderPattern};
 use crate::json_schema::Allowed;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::mistake::Invalid;
 use crate::model::{
-    GenAi, HistogramBuckets, ModelPattern, OnClientLeft, OtlpProtocol, Store, Temporality,
-    UnknownCaller, UnknownPrice, UpstreamUrl,
+    GenAi, ModelPattern, OnClientLeft, Store, UnknownCaller, UnknownPrice, UpstreamUrl,
 };
+use crate::otlp::{HistogramBuckets, OtlpProtocol, Temporality};
 use crate::secret::Secret;
 use crate::value::Value;
 
@@ -91,6 +93,11 @@ words!(UsageAsk, "final, continuous or token_ids", {
     "continuous" => Self::Continuous,
     "token_ids" => Self::TokenIds,
 });
+words!(ForwardCredential, "auto, on or off", {
+    "auto" => Self::Auto,
+    "on" | "true" => Self::On,
+    "off" | "false" => Self::Off,
+});
 words!(OnClientLeft, "cancel or drain", { "cancel" => Self::Cancel, "drain" => Self::Drain, });
 words!(UnknownPrice, "meter or refuse", { "meter" => Self::Meter, "refuse" => Self::Refuse, });
 words!(Book, "builtin", { "builtin" => Self::Builtin, });
@@ -114,6 +121,22 @@ words!(Temporality, "cumulative or delta", {
 });
 
 impl Value for Pattern {
+    const EXPECTED: &'static str = Self::FORM;
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        Self::new(text)
+    }
+}
+
+impl Value for HeaderPattern {
+    const EXPECTED: &'static str = Self::FORM;
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        Self::new(text)
+    }
+}
+
+impl Value for Origin {
     const EXPECTED: &'static str = Self::FORM;
 
     fn parse(text: &str) -> Result<Self, Invalid> {

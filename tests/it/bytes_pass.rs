@@ -103,15 +103,22 @@ fn only_headers_of_the_one_connection_and_of_identity_are_taken_from_a_request()
         ("openai-organization", "org"),
         ("x-request-id", "mine"),
         ("x-stainless-lang", "rust"),
+        ("authorization", "Bearer sk-client"),
     ] {
         assert_eq!(request.header(name), Some(value), "{request:?}");
     }
     assert_eq!(request.header("host"), Some(engine.address().to_string().as_str()));
     let trace = request.header("traceparent").expect("the trace goes on");
     assert!(trace.starts_with("00-0af7651916cd43dd8448eb211c80319c-"), "{trace}");
-    for name in
-        ["x-hop", "keep-alive", "proxy-authorization", "upgrade", "te", "authorization", "cookie"]
-    {
+    for name in [
+        "x-hop",
+        "keep-alive",
+        "proxy-authorization",
+        "upgrade",
+        "te",
+        "x-taximeter-receipt",
+        "cookie",
+    ] {
         assert_eq!(request.header(name), None, "{request:?}");
     }
 }

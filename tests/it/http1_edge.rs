@@ -124,27 +124,20 @@ fn what_cannot_be_read_as_a_request_is_refused_in_words_and_told_with_its_beginn
 }
 
 #[test]
-fn a_head_that_cannot_be_read_is_logged_by_its_beginning_and_without_its_keys() {
+fn a_head_that_cannot_be_read_is_answered_in_the_form_of_its_route() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
-    let long = "x".repeat(80);
-    for (request, shown) in [
-        ("\u{16}\u{3}\u{1}\0".to_owned(), "\\x16\\x03\\x01\\x00".to_owned()),
-        (format!("GET /{long}"), format!("GET /{}", &long[..59])),
-        ("GET /v1/models?key=sk-secret HTTP/1.1".into(), "GET /v1/models".into()),
-        (
-            "POST /v1/messages HTTP/1.1\r\nX-Api-Key: sk-secret".into(),
-            "POST /v1/messages HTTP/1.1".into(),
-        ),
+    for (first_line, is_anthropics) in [
+        ("\u{16}\u{3}\u{1}\0", false),
+        ("GET /v1/models?key=sk-secret HTTP/1.1", false),
+        ("POST /v1/messages HTTP/1.1\r\nX-Api-Key: sk-secret", true),
     ] {
-        let mut client = Client::saying(gateway.address(), format!("{request}\r\n \n").as_bytes());
+        let request = format!("{first_line}\r\n \n");
+        let mut client = Client::saying(gateway.address(), request.as_bytes());
         let answer = client.answer();
         assert_eq!(answer.status(), 400);
-        assert_eq!(answer.json()["type"] == "error", shown.contains("messages"), "{answer:?}");
+        assert_eq!(answer.json()["type"] == "error", is_anthropics, "{answer:?}");
         client.assert_closed();
-        let line = gateway.await_event("bad_framing");
-        assert_eq!(line["first_line"], shown, "{line}");
-        assert!(!line.to_string().contains("sk-secret"), "{line}");
     }
 }
 

@@ -12,15 +12,15 @@ use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, STREAM_HEAD, chunk, chunks, json_answer};
 use crate::patience::PATIENCE;
 
-type Sender = SendRequest<Full<Bytes>>;
+pub(crate) type Sender = SendRequest<Full<Bytes>>;
 
 /// A runtime, so that the engine's side can go on in plain sequence on this thread.
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(1).enable_all().build().expect("a runtime")
 }
 
-async fn connect(gateway: std::net::SocketAddr) -> Sender {
+pub(crate) async fn connect(gateway: std::net::SocketAddr) -> Sender {
     let stream = tokio::net::TcpStream::connect(gateway).await.expect("connect");
     let (sender, connection) =
         handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("an HTTP/2 handshake");
@@ -28,7 +28,7 @@ async fn connect(gateway: std::net::SocketAddr) -> Sender {
     sender
 }
 
-fn request(body: &'static str) -> hyper::Request<Full<Bytes>> {
+pub(crate) fn request(body: &'static str) -> hyper::Request<Full<Bytes>> {
     hyper::Request::post("http://localhost/v1/chat/completions")
         .header("content-type", "application/json")
         .header("x-custom", "kept")

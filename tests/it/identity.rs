@@ -158,7 +158,8 @@ fn no_header_of_ours_or_of_who_asks_can_be_dropped_by_naming_it_as_hop_by_hop() 
         .with("tenants: {header: {name: x-team, trusted_peers: [127.0.0.1]}}")
         .start();
     let names = ["Authorization", "x-api-key", "x-request-id", "host", "content-length"];
-    let ours = ["traceparent", "tracestate", "x-tenant-id", "x-taximeter-receipt"];
+    let ours =
+        ["traceparent", "tracestate", "x-tenant-id", "x-taximeter-receipt", "X-Taximeter-Key"];
     let configured = ["x-team", "X_Team"];
     for name in names.iter().chain(&ours).chain(&configured) {
         let headers = format!("X-Team: acme\r\nConnection: x-hop, {name}\r\n");

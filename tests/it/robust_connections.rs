@@ -71,29 +71,6 @@ fn options_are_told_without_asking_an_engine() {
 }
 
 #[test]
-fn of_other_origins_only_the_engine_says_something() {
-    let engine = Engine::start();
-    let gateway = Gateway::before(&engine);
-    let origin = "Origin: https://a.example\r\n";
-    let asking = format!("{origin}Access-Control-Request-Method: POST\r\n");
-    let mut browser =
-        Client::saying(gateway.address(), &bare("OPTIONS", "/v1/chat/completions", &asking));
-    let answer = browser.head();
-    assert_eq!((answer.status(), answer.header("access-control-allow-origin")), (204, None));
-    engine.assert_untouched();
-    let mut browser = gateway.chat(origin, CHAT);
-    let length = CHAT_ANSWER.len();
-    let answer = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
-         Access-Control-Allow-Origin: https://a.example\r\n\r\n{CHAT_ANSWER}"
-    );
-    let asked = engine.answer_once(answer.as_bytes());
-    assert_eq!(asked.header("origin"), Some("https://a.example"));
-    let answer = browser.answer();
-    assert_eq!(answer.header("access-control-allow-origin"), Some("https://a.example"));
-}
-
-#[test]
 fn a_body_with_a_get_goes_nowhere() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);

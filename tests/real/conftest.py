@@ -90,7 +90,14 @@ def serving(folder: pathlib.Path, upstreams: list[dict], tenants: list[str], **m
     }
     file = folder / "taximeter.yaml"
     file.write_text(json.dumps(config))  # JSON is YAML
-    process = Process([BINARY, "serve", "--config", str(file)], "stderr")
+    with running(["--config", str(file)], folder / "data") as gateway:
+        yield gateway
+
+
+@contextlib.contextmanager
+def running(words: list[str], data_dir: pathlib.Path):
+    """The real binary, served with these words."""
+    process = Process([BINARY, "serve", *words], "stderr")
     for line in process.lines:
         event = json.loads(line)
         if event.get("event") == "listening":
@@ -99,7 +106,7 @@ def serving(folder: pathlib.Path, upstreams: list[dict], tenants: list[str], **m
         pytest.fail(f"the gateway ended before it listened: {process.child.wait()}")
     # Read on, or the gateway blocks on a full pipe.
     drain = subprocess.Popen(["cat"], stdin=process.lines, stdout=subprocess.DEVNULL)
-    yield Gateway(event["listen"], event["admin"], folder / "data")
+    yield Gateway(event["listen"], event["admin"], data_dir)
     code = process.stop()
     drain.wait()
     assert code == 0, "the gateway did not end cleanly on SIGTERM"

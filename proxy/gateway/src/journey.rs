@@ -6,6 +6,7 @@
 
 pub mod admit;
 mod body;
+mod cors;
 pub mod identify;
 mod probe;
 pub mod refuse;
@@ -20,15 +21,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::header::HeaderValue;
+use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use taximeter_net::fields;
 use taximeter_net::framing::FramingFault;
 use taximeter_system::clock;
-use taximeter_telemetry::ended::Onward;
+use taximeter_telemetry::ended::{Onward, StageTimes};
 
 use crate::listen::{Peer, Worker};
+use cors::{Answerer, Page};
 use identify::{Arrival, Billing};
 use refuse::{Refusal, Shape};
 use report::Report;
@@ -47,19 +50,25 @@ pub async fn journey(
     let version = request.version();
     let arrival = Arrival::new(client, version, uri, headers, clock::now(), clock::wall());
     let method = request.method().clone();
+    let page = Page::of(&worker.gateway, peer.address.ip(), uri, headers);
     let mut report = Report::new(&worker.gateway, &arrival, &method);
-    let mut reply = match caught(steps(worker, peer, &arrival, &mut report, request)).await {
-        Ok(reply) => reply,
+    let steps = steps(worker, peer, &arrival, &mut report, page.as_ref(), request);
+    let (mut reply, is_refusal) = match caught(steps).await {
+        Ok(reply) => (reply, false),
         Err(refusal) => {
             report.refused(&refusal);
             let answer = refusal.answer(arrival.shape, &arrival.request_id);
             // The answer to HEAD has no body, and HTTP/2 would send one.
-            answer.map(|body| {
+            let answer = answer.map(|body| {
                 ReplyBody::whole(if method == Method::HEAD { Bytes::new() } else { body })
-            })
+            });
+            (answer, true)
         }
     };
     let headers = reply.headers_mut();
+    if let Some(page) = &page {
+        page.mark(headers, is_refusal);
+    }
     if let Ok(id) = HeaderValue::from_str(&arrival.id.0.to_string()) {
         headers.insert(&fields::REQUEST_ID, id);
     }
@@ -98,24 +107,34 @@ async fn steps(
     peer: &Arc<Peer>,
     arrival: &Arrival,
     report: &mut Report<'_>,
+    page: Option<&Page>,
     request: Request<Incoming>,
 ) -> Result<Response<ReplyBody>, Refusal> {
     let gateway = &worker.gateway;
     let (mut head, body) = request.into_parts();
     peer.body_is_unread(!body.is_end_stream());
     identify::clear(gateway, peer, &head)?;
-    if head.method == Method::OPTIONS
-        && let Some(allow) = identify::allowed(gateway, head.uri.path())
-    {
-        let answer = refuse::options(allow);
-        report.passed((None, Some(answer.status())));
-        return Ok(answer.map(ReplyBody::whole));
+    let answerer = page.map(Page::answerer).filter(|_| head.method == Method::OPTIONS);
+    match (answerer, identify::allowed(gateway, head.uri.path())) {
+        (Some(Answerer::Engine), _) => return preflight(worker, peer, report, head).await,
+        (Some(Answerer::Gateway), _) => return Ok(told(report, Page::allowed(&head.headers))),
+        (Some(Answerer::Nobody), allow) if allow.is_some() || gateway.config.passthrough => {
+            return Ok(told(report, refuse::options(allow.unwrap_or("OPTIONS"))));
+        }
+        (None, Some(allow)) if head.method == Method::OPTIONS => {
+            return Ok(told(report, refuse::options(allow)));
+        }
+        _ => {}
     }
-    let (route, path_model) = identify::route(gateway, &head)?;
+    let (route, path_model) = identify::route(gateway, &mut head)?;
     if route.billing == Billing::Probe {
         let answer = probe::answer(gateway, &head).await?;
         report.passed((Some(route.template), Some(answer.status())));
         return Ok(answer.map(ReplyBody::whole));
+    }
+    let directory = &gateway.directory;
+    if page.is_some_and(|page| page.is_kept_out(directory, &head.method, &head.headers)) {
+        return Err(Refusal::OtherOrigin);
     }
     let mut call = identify::call(gateway, peer, arrival, &mut head, (route, path_model))?;
     report.identified(&call.caller);
@@ -143,6 +162,29 @@ async fn steps(
             Ok(reply)
         }
     }
+}
+
+/// An answer of ours that is no refusal.
+fn told(report: &mut Report<'_>, answer: Response<Bytes>) -> Response<ReplyBody> {
+    report.passed((None, Some(answer.status())));
+    answer.map(ReplyBody::whole)
+}
+
+/// Lets the engine answer what a web page asks before its request.
+async fn preflight(
+    worker: &Arc<Worker>,
+    peer: &Arc<Peer>,
+    report: &mut Report<'_>,
+    mut head: Parts,
+) -> Result<Response<ReplyBody>, Refusal> {
+    let gateway = &worker.gateway;
+    let asked = cors::asked_method(&head.headers);
+    let (route, model) = identify::preflight(gateway, &asked, &mut head)?;
+    let mut chosen = route::preflight(gateway, route, model);
+    report.goes_on(Onward { upstream: chosen.index, stage_times: StageTimes::default() });
+    let reply = relay::open(worker, peer, head, &mut chosen, None).await?;
+    report.passed((Some(route.template), Some(reply.status())));
+    Ok(reply)
 }
 
 #[cfg(test)]

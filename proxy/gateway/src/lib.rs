@@ -27,8 +27,8 @@
 //!    wrapper around the socket (`listen/peer.rs`) gives up on a client that does not read.
 //! 2. **identify**: the gateway refuses a head that is ambiguous. It compares the path byte for
 //!    byte with the routes. It finds the tenant: the first bytes of a key's SHA-256 select
-//!    candidates, and the comparison takes constant time. It removes the tenant's credential from
-//!    the head.
+//!    candidates, and the comparison takes constant time. It removes the key from the head.
+//!    A credential of the client's own stays there, for an upstream that has none.
 //! 3. **admit**: the gateway checks whether it is draining, whether memory is short, whether the
 //!    ledger can be written and whether the tenant may have one more request. The reservation
 //!    follows after the route is known, because the highest possible cost depends on the price, and

@@ -22,8 +22,11 @@ pub static X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key"
 /// `x-request-id`.
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Asks for a receipt. Clients may set no other name that begins with `x-taximeter-`.
+/// Asks for a receipt. Beside it and `x-taximeter-key`, clients may set no name that begins with
+/// `x-taximeter-`.
 pub static RECEIPT: HeaderName = HeaderName::from_static("x-taximeter-receipt");
+/// A key of this gateway, beside the client's own credential.
+pub static KEY: HeaderName = HeaderName::from_static("x-taximeter-key");
 /// Taximeter's id of a request.
 pub static REQUEST_ID: HeaderName = HeaderName::from_static("x-taximeter-request-id");
 /// The tokens, in a receipt.

@@ -89,7 +89,7 @@ impl Settings {
 mod tests {
     use std::time::Duration;
 
-    use taximeter_config::{Config, UnknownCaller};
+    use taximeter_config::{Config, ForwardCredential, UnknownCaller};
 
     use super::*;
 
@@ -131,6 +131,7 @@ mod tests {
         assert_eq!(application.admin.to_string(), "0.0.0.0:9464");
         assert_eq!(application.ledger.dir_bytes_max, Some(966_367_641));
         assert_eq!(application.tenants.unknown, UnknownCaller::Tenant("shop".to_owned()));
-        assert!(application.upstreams.iter().all(|upstream| upstream.forward_credential));
+        let forwards = |mode| application.upstreams.iter().all(|up| up.forward_credential == mode);
+        assert!(forwards(ForwardCredential::On));
     }
 }

@@ -44,6 +44,15 @@ pub(crate) fn run(
                      `prices.exchange` has no rate from {currency} to {bills_in} today"
                 )?;
             }
+            for upstream in config.upstreams.iter().filter(|up| up.shows_credential_to_everyone()) {
+                writeln!(
+                    out,
+                    "credentials go to {} (upstream {}) without encryption, over networks of others: \
+                     use https",
+                    upstream.url.authority(),
+                    upstream.name
+                )?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
@@ -125,6 +134,23 @@ mod tests {
              ./taximeter-data\n"
         ));
         assert_eq!(out.lines().count(), 1);
+    }
+
+    #[test]
+    fn credentials_that_cross_a_network_of_others_without_encryption_are_told() {
+        for (upstream, told) in [
+            ("url: 'http://api.example.com'", true),
+            ("url: 'http://api.example.com:8080/v1', credential: sk-1", true),
+            ("url: 'http://8.8.8.8', forward_credential: on", true),
+            ("url: 'http://api.example.com', forward_credential: off", false),
+            ("url: 'https://api.example.com', credential: sk-1", false),
+            ("url: 'http://10.1.2.3', credential: sk-1", false),
+            ("url: 'http://vllm.models.svc.cluster.local'", false),
+            ("url: 'http://localhost:8000'", false),
+        ] {
+            let (code, out, _) = check(&format!("upstreams: [{{name: far, {upstream}}}]"));
+            assert_eq!((code, out.contains("(upstream far) without encryption")), (exit(0), told));
+        }
     }
 
     #[test]

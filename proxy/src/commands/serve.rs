@@ -221,6 +221,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     tell::ignored(&telemetry, &ignored);
     tell::tokenizers(&telemetry, &loaded);
     tell::prices(&telemetry, &tariffs.book);
+    tell::unencrypted(&telemetry, &config.upstreams);
     let (journal, recovery) = Journal::open(
         &config.data_dir,
         Options {

@@ -35,13 +35,15 @@ const TEXT_BYTES_MIN: usize = 64;
 const REDACTED: &str = "[redacted]";
 
 /// What is a secret to everybody, by the forms that its issuers give it.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 10] = [
     // Private keys, also those that are cut.
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)",
     // Keys of OpenAI, Anthropic and others; of Groq, xAI, NVIDIA, Hugging Face, Replicate.
     r"\bsk-[A-Za-z0-9_-]{16,}|\b(?:gsk_|xai-|nvapi-|hf_|r8_)[A-Za-z0-9_-]{20,}",
     // GitHub, GitLab, Slack.
     r"\b(?:gh[pousr]_|github_pat_|glpat-)[A-Za-z0-9_-]{16,}|\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+    // This gateway's own.
+    r"\btax-[0-9a-f]{32,}",
     // AWS, Google, Stripe.
     r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,}|\b[prs]k_(?:live|test)_[A-Za-z0-9]{10,}",
     // JSON web tokens.

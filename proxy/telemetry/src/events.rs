@@ -279,30 +279,25 @@ impl Event for SpoofedHeader<'_> {
 }
 
 /// A client connection ended because the head of a request was malformed or did not come.
-pub struct BadFraming<'a> {
+pub struct BadFraming {
     /// A fixed word for the cause.
     pub cause: &'static str,
     /// The connection of the client.
     pub peer: std::net::SocketAddr,
-    /// The beginning of the request, as far as it is known.
-    pub first_line: &'a [u8],
+    /// The part of the request that is at fault, as a fixed word, if there is a request.
+    pub place: Option<&'static str>,
 }
 
-/// Shown of a request's first line, in bytes.
-const FIRST_LINE_BYTES_SHOWN: usize = 64;
-
-impl Event for BadFraming<'_> {
+impl Event for BadFraming {
     fn count(&self, to: &Metrics) {
         to.count(Instrument::BadFraming, 1, &[(key::CAUSE, self.cause)]);
     }
 
     fn line(&self, to: &Log) {
-        // A query may hold a key.
-        let shown = self.first_line.split(|byte| *byte == b'?').next().unwrap_or_default();
-        let shown = shown.get(..FIRST_LINE_BYTES_SHOWN).unwrap_or(shown).escape_ascii().to_string();
+        // Nothing that the client has sent: what cannot be read may be a key or a prompt.
         let peer = self.peer.ip().to_string();
-        let fields =
-            [("cause", self.cause.into()), ("peer", peer.into()), ("first_line", shown.into())];
+        let place = self.place.into();
+        let fields = [("cause", self.cause.into()), ("peer", peer.into()), ("place", place)];
         to.tell(LogEvent::BadFraming, fields);
     }
 }

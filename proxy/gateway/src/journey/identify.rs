@@ -1,6 +1,8 @@
 //! Identifies a request: the tenant from the credential, the operation from the route.
 
+mod credential;
 mod escape;
+mod host;
 mod query_key;
 mod routes;
 mod sockets;
@@ -26,13 +28,13 @@ use taximeter_telemetry::events::{AuthRefused, BadFraming, SpoofedHeader};
 use taximeter_telemetry::trace::{self, RequestTrace};
 use uuid::Uuid;
 
-use super::refuse::{Refusal, Shape};
+use super::refuse::{Refusal, Shape, shown};
 use crate::gateway::Gateway;
 use crate::listen::Peer;
 
+pub(crate) use credential::strip_credential;
 pub(crate) use routes::Shows;
 pub use routes::{Billing, Route};
-pub(crate) use tenant::strip_credential;
 use tenant::{Caller, Directory};
 
 /// The only expectation that HTTP defines.
@@ -141,8 +143,9 @@ pub fn allowed(gateway: &Gateway, path: &str) -> Option<&'static str> {
 
 /// Refuses, and tells, what another reader of the same head could read differently.
 ///
-/// Errors: tunnels, not one host, a body without a length, more fields or a longer target than may
-/// be, an expectation that is not met, a header of ours or a credential named as one of the connection.
+/// Errors: tunnels, not one host or somebody else's, a body without a length, more fields or a longer
+/// target than may be, an expectation that is not met, a header of ours or a credential named as one
+/// of the connection.
 pub fn clear(gateway: &Gateway, peer: &Peer, head: &Parts) -> Result<(), Refusal> {
     let clear = framing(head, &gateway.config.limits).and_then(|()| {
         let cause = "connection";
@@ -151,22 +154,32 @@ pub fn clear(gateway: &Gateway, peer: &Peer, head: &Parts) -> Result<(), Refusal
     });
     clear.inspect_err(|refusal| {
         if let Some(cause) = refusal.framing_cause() {
-            let first_line = format!("{} {} {:?}", head.method, head.uri, head.version);
-            let (peer, first_line) = (peer.address, first_line.as_bytes());
-            gateway.telemetry.emit(&BadFraming { cause, peer, first_line });
+            let (peer, place) = (peer.address, Some("head"));
+            gateway.telemetry.emit(&BadFraming { cause, peer, place });
         }
-    })
+    })?;
+    let is_open = host::is_open_to(&gateway.config, peer.address.ip());
+    match is_open.then(|| host::foreign(head)).flatten() {
+        Some(host) => Err(Refusal::Misdirected { host: shown(&host) }),
+        None => Ok(()),
+    }
 }
 
-/// The route of a request, and the model if its path names one.
+/// The route of a request, and the model if its path names one. Takes keys out of its query.
 ///
 /// Errors: unknown route or method, a WebSocket.
-pub fn route(gateway: &Gateway, head: &Parts) -> Result<(&'static Route, Option<String>), Refusal> {
+pub fn route(
+    gateway: &Gateway,
+    head: &mut Parts,
+) -> Result<(&'static Route, Option<String>), Refusal> {
     let path = head.uri.path();
     if sockets::asks(head) {
         return Err(Refusal::WebSocket { instead: routes::instead_of_socket(path) });
     }
-    routes::find(&head.method, path, gateway.config.passthrough)
+    let found = routes::find(&head.method, path, gateway.config.passthrough)?;
+    let is_ours = |key: &[u8]| gateway.directory.is_ours(key);
+    query_key::move_to_header(head, found.0.takes_key_in_query(), is_ours)?;
+    Ok(found)
 }
 
 /// The call behind a request head whose route is found, or why there is none. Takes what identifies
@@ -180,16 +193,13 @@ pub fn call(
     head: &mut Parts,
     (route, path_model): (&'static Route, Option<String>),
 ) -> Result<Call, Refusal> {
-    if route.takes_key_in_query() {
-        query_key::move_to_header(head)?;
-    }
     let headers = &mut head.headers;
     let caller = gateway.directory.identify(peer.address.ip(), headers).inspect_err(|refusal| {
         let fingerprint = Directory::fingerprint(headers);
         gateway.telemetry.emit(&AuthRefused { reason: refusal.code(), fingerprint });
     })?;
     let receipt = headers.get(&fields::RECEIPT).is_some_and(|value| value == "1");
-    if gateway.directory.strip(&caller, headers) {
+    if gateway.directory.strip(Some(&caller), headers) {
         gateway.telemetry.emit(&SpoofedHeader { tenant: &caller.tenant });
     }
     let mut ids = headers.get_all(&X_REQUEST_ID).iter();
@@ -218,6 +228,28 @@ pub fn call(
         trace: arrival.trace,
         stage_times: StageTimes::default(),
     })
+}
+
+/// The route that a page's preflight asks for, and the model that its path names. Takes off the head
+/// what an engine must not see.
+///
+/// Errors: unknown route.
+pub(super) fn preflight(
+    gateway: &Gateway,
+    asked: &Method,
+    head: &mut Parts,
+) -> Result<(&'static Route, Option<String>), Refusal> {
+    let (path, passthrough) = (head.uri.path(), gateway.config.passthrough);
+    let found = routes::find(asked, path, passthrough).or_else(|refusal| {
+        // Which methods there are is the engine's to say.
+        let others = [Method::GET, Method::POST, Method::DELETE];
+        let found = others.iter().find_map(|other| routes::find(other, path, passthrough).ok());
+        found.ok_or(refusal)
+    })?;
+    let directory = &gateway.directory;
+    query_key::move_to_header(head, found.0.takes_key_in_query(), |key| directory.is_ours(key))?;
+    directory.strip(None, &mut head.headers);
+    Ok(found)
 }
 
 /// The trace that a request belongs to; one that is told twice is none.

@@ -10,6 +10,7 @@ use http::header::{
 };
 use http::{HeaderValue, Response, StatusCode};
 use taximeter_framing::DecodeFault;
+use taximeter_net::fields::KEY;
 use taximeter_net::framing::FramingFault;
 use taximeter_request::RequestFault;
 
@@ -17,7 +18,7 @@ pub(crate) use self::stream::{StreamShape, stream_error};
 
 /// One text for a key that is missing, unknown or wrong: it says nothing about which keys exist.
 const NO_KEY: &str = "no valid API key was sent; send one as `authorization: Bearer KEY`, \
-                      `x-api-key`, `api-key` or `x-goog-api-key`";
+                      `x-api-key`, `api-key`, `x-goog-api-key` or `x-taximeter-key`";
 /// Model names are cut at this many bytes in messages.
 const SHOWN_BYTES_MAX: usize = 128;
 /// Suggested wait where we cannot know better.
@@ -28,14 +29,57 @@ const RETRY_AFTER_SECONDS: u64 = 1;
 #[non_exhaustive]
 pub enum Refusal {
     /// The request carries two credentials that differ.
-    #[error("two different credentials were sent; send one")]
+    #[error(
+        "two different credentials were sent; send one, or the key of this gateway in \
+         `x-taximeter-key` beside a credential of the provider"
+    )]
     CredentialsDiffer,
     /// The credential is unknown.
     #[error("{NO_KEY}")]
     InvalidKey,
+    /// `x-taximeter-key` has no key of this gateway.
+    #[error(
+        "`x-taximeter-key` is no valid key of this gateway; it alone says who asks, so send a valid \
+         one or leave it out"
+    )]
+    WrongKey,
     /// A credential is required, and there is none.
     #[error("{NO_KEY}")]
     MissingKey,
+    /// The tenant header comes from a peer that is not trusted.
+    #[error(
+        "the header `{header}` is taken from the peers in `tenants.header.trusted_peers` only, and \
+         this connection comes from another; {NO_KEY}"
+    )]
+    UntrustedPeer {
+        /// The header.
+        header: String,
+    },
+    /// A trusted peer's header names no tenant.
+    #[error(
+        "the header `{header}` names no tenant; send it once, with a name of 1 to 128 bytes in UTF-8 \
+         that has no control or invisible character, no `/`, `\\` or `..`, no blank at either end, \
+         and does not begin with `=`, `+`, `-` or `@`"
+    )]
+    TenantName {
+        /// The header.
+        header: String,
+    },
+    /// A web page of another origin asks, and nothing says that it may.
+    #[error(
+        "web pages of other origins may not use this gateway; its operator can list the page's \
+         origin in `cors.origins`"
+    )]
+    OtherOrigin,
+    /// The request is for a name that is not this machine's.
+    #[error(
+        "{host:?} is not a name of this machine; use 127.0.0.1 or localhost, or let the gateway ask \
+         for keys (`tenants.unknown: refuse`)"
+    )]
+    Misdirected {
+        /// The name.
+        host: String,
+    },
     /// No route has this path.
     #[error(
         "no route {path}; the page \"Routes\" of Taximeter's documentation (docs/reference/routes.md) \
@@ -208,9 +252,13 @@ impl Refusal {
     /// `error.type` and `code`: a fixed word.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::CredentialsDiffer | Self::Encoding(DecodeFault::Damaged) => "invalid_value",
-            Self::InvalidKey => "invalid_api_key",
-            Self::MissingKey => "missing_api_key",
+            Self::CredentialsDiffer
+            | Self::TenantName { .. }
+            | Self::Encoding(DecodeFault::Damaged) => "invalid_value",
+            Self::InvalidKey | Self::WrongKey => "invalid_api_key",
+            Self::MissingKey | Self::UntrustedPeer { .. } => "missing_api_key",
+            Self::OtherOrigin => "origin_not_allowed",
+            Self::Misdirected { .. } => "misdirected",
             Self::UnknownRoute { .. } | Self::SocketRoute { .. } => "unknown_route",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::ModelNotFound { .. } => "model_not_found",
@@ -259,6 +307,7 @@ impl Refusal {
                 (StatusCode::NOT_IMPLEMENTED, INVALID)
             }
             Self::CredentialsDiffer
+            | Self::TenantName { .. }
             | Self::Encoding(DecodeFault::Damaged)
             | Self::Request(_)
             | Self::ModelRequired
@@ -267,7 +316,11 @@ impl Refusal {
             | Self::LengthMissing
             | Self::Framing(_)
             | Self::UnknownPrice { .. } => (StatusCode::BAD_REQUEST, INVALID),
-            Self::InvalidKey | Self::MissingKey => (StatusCode::UNAUTHORIZED, INVALID),
+            Self::InvalidKey | Self::WrongKey | Self::MissingKey | Self::UntrustedPeer { .. } => {
+                (StatusCode::UNAUTHORIZED, INVALID)
+            }
+            Self::OtherOrigin => (StatusCode::FORBIDDEN, "permission_error"),
+            Self::Misdirected { .. } => (StatusCode::MISDIRECTED_REQUEST, INVALID),
             Self::UnknownRoute { .. } | Self::SocketRoute { .. } | Self::ModelNotFound { .. } => {
                 (StatusCode::NOT_FOUND, INVALID)
             }
@@ -301,6 +354,10 @@ impl Refusal {
             Self::CredentialsDiffer | Self::InvalidKey | Self::MissingKey => {
                 Some("authorization".into())
             }
+            Self::WrongKey => Some(KEY.as_str().into()),
+            Self::TenantName { header } | Self::UntrustedPeer { header } => Some(header.clone()),
+            Self::OtherOrigin => Some("origin".into()),
+            Self::Misdirected { .. } => Some("host".into()),
             Self::ModelNotFound { .. } | Self::ModelRequired | Self::UnknownPrice { .. } => {
                 Some("model".into())
             }

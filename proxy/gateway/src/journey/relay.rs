@@ -68,7 +68,7 @@ pub(super) async fn open(
     }
     // Which version the engine speaks is between it and us.
     head.version = Version::HTTP_11;
-    let ours = worker.gateway.upstream(chosen.index).credential.is_some();
+    let ours = worker.gateway.upstream(chosen.index).credential.is_some() && !chosen.is_preflight;
     if head.status == StatusCode::UNAUTHORIZED && ours
         || head.status == StatusCode::SWITCHING_PROTOCOLS
     {

@@ -60,6 +60,8 @@ pub struct Chosen {
     /// Length of what the client sent, decoded where we have read it, in bytes.
     pub(crate) body_bytes: u64,
     pub held: Option<Arc<HeldBytes>>,
+    /// It asks what a web page may send, and shows no credential.
+    pub(crate) is_preflight: bool,
 }
 
 /// The gateway's own question for usage in a request.
@@ -128,6 +130,7 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
         captured,
         body_bytes,
         held: Some(held),
+        is_preflight: false,
     };
     let output_tokens_max = facts.as_ref().and_then(RequestFacts::output_tokens_max);
     let input_tokens_max = match context {
@@ -137,6 +140,34 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
     };
     chosen.amount_max = bound(gateway, call, &chosen, input_tokens_max, output_tokens_max)?;
     Ok(chosen)
+}
+
+/// Where a preflight goes: where the request would that it asks for, as far as that is known.
+pub(super) fn preflight(gateway: &Gateway, route: &Route, model: Option<String>) -> Chosen {
+    let index = upstream(&gateway.config.upstreams, route, model.as_deref()).unwrap_or(0);
+    Chosen {
+        index,
+        dialect: gateway.dialect(index),
+        request_model: model,
+        service_tier: None,
+        stream: false,
+        background: false,
+        choices: 1,
+        has_one_prompt: false,
+        parameters: Vec::new(),
+        max_tokens: None,
+        hidden: Hidden::default(),
+        amount_max: None,
+        body: RequestBody::default(),
+        question: None,
+        context: PromptContext::None,
+        conversation: None,
+        kept: None,
+        captured: None,
+        body_bytes: 0,
+        held: None,
+        is_preflight: true,
+    }
 }
 
 /// How to ask an upstream for usage; nothing where it has refused to be asked.

@@ -55,7 +55,7 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
         // Who only looks whether somebody listens.
         Ok(Err(fault)) if fault.kind() == io::ErrorKind::UnexpectedEof => return,
         Ok(Err(_)) => {
-            let event = BadFraming { cause: "tls", peer: address, first_line: &[] };
+            let event = BadFraming { cause: "tls", peer: address, place: None };
             return shift.worker().gateway.telemetry.emit(&event);
         }
         Err(_) => return,
@@ -224,11 +224,11 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
     let worker = || shift.worker();
     let header_timeout = || worker().gateway.config.limits.header_read_timeout;
     let tell = |cause| {
-        let (cause, first_line) = match peer.unreadable() {
-            Some(unreadable) => (unreadable.cause(), unreadable.first_line()),
-            None => (cause, &[][..]),
+        let (cause, place) = match peer.unreadable() {
+            Some(unreadable) => (unreadable.cause(), unreadable.place()),
+            None => (cause, Some("head")),
         };
-        let event = BadFraming { cause, peer: peer.address, first_line };
+        let event = BadFraming { cause, peer: peer.address, place };
         worker().gateway.telemetry.emit(&event);
     };
     let mut timer = pin!(tokio::time::sleep(header_timeout()));

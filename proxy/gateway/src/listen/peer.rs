@@ -293,10 +293,12 @@ impl PeerSocket {
             Spoken::Http1(framing) => {
                 self.peer.bytes_came();
                 let Err(Broken { at, fault }) = framing.read(new) else { return };
-                let first_line = framing.first_line().to_vec();
-                let unreadable =
-                    if framing.is_in_body() { Unreadable::Body } else { Unreadable::Head };
-                (at, unreadable(fault, first_line))
+                let unreadable = if framing.is_in_body() {
+                    Unreadable::Body(fault)
+                } else {
+                    Unreadable::Head(fault, framing.first_line().to_vec())
+                };
+                (at, unreadable)
             }
             Spoken::Http2(guard) => {
                 let came = guard.came(clock::now(), new);
@@ -318,7 +320,7 @@ impl PeerSocket {
     /// What is read behind the last good byte.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.peer.broken.get() {
-            Some(Unreadable::Body(fault, _)) => {
+            Some(Unreadable::Body(fault)) => {
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, *fault)))
             }
             Some(Unreadable::Excess(_)) => self.poll_goodbye(cx),

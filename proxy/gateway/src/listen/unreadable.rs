@@ -9,8 +9,8 @@ use super::flood_guard::Excess;
 pub(super) enum Unreadable {
     /// A request whose head cannot be read in one way only, and how it begins. Nobody has seen it.
     Head(FramingFault, Vec<u8>),
-    /// A request whose body cannot, and how it begins. Whoever reads the body is told.
-    Body(FramingFault, Vec<u8>),
+    /// A request whose body cannot. Whoever reads the body is told.
+    Body(FramingFault),
     /// Too much HTTP/2 traffic that is good for nothing.
     Excess(Excess),
 }
@@ -19,16 +19,17 @@ impl Unreadable {
     /// A fixed word for labels.
     pub(super) const fn cause(&self) -> &'static str {
         match self {
-            Self::Head(fault, _) | Self::Body(fault, _) => fault.cause(),
+            Self::Head(fault, _) | Self::Body(fault) => fault.cause(),
             Self::Excess(excess) => excess.cause(),
         }
     }
 
-    /// How the request begins that cannot be read.
-    pub(super) fn first_line(&self) -> &[u8] {
+    /// The part of the request that is at fault, as a fixed word.
+    pub(super) const fn place(&self) -> Option<&'static str> {
         match self {
-            Self::Head(_, first_line) | Self::Body(_, first_line) => first_line,
-            Self::Excess(_) => &[],
+            Self::Head(..) => Some("head"),
+            Self::Body(_) => Some("body"),
+            Self::Excess(_) => None,
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::tell;
 use crate::commands::load::{self, LoadError};
 
 /// Time between two checks of the files. A changed file is read when two checks see the same state.
@@ -139,6 +140,7 @@ impl Reloader {
         gateway.telemetry.reconfigured(&gateway.config);
         self.replace.send_replace(gateway.clone());
         recognise::start(&gateway);
+        tell::unencrypted(&gateway.telemetry, &gateway.config.upstreams);
         let since = clock::wall();
         *gateway.in_force() = InForce { since, waiting: waiting.clone(), rejected: None };
         gateway.telemetry.emit(&ConfigReloaded { waiting: &waiting });

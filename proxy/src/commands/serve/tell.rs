@@ -1,6 +1,6 @@
 //! Log lines of a start.
 
-use taximeter_config::IgnoredVariable;
+use taximeter_config::{IgnoredVariable, Upstream};
 use taximeter_journal::{Loss, Recovery};
 use taximeter_pricing::PriceBook;
 use taximeter_system::clock;
@@ -48,6 +48,17 @@ pub(super) fn prices(telemetry: &Telemetry, book: &PriceBook) {
                 ("hint", "set `prices.exchange`, or models priced in it have no known cost".into()),
             ],
         );
+    }
+}
+
+/// Logs the upstreams that get credentials without encryption, over networks of others.
+pub(super) fn unencrypted(telemetry: &Telemetry, upstreams: &[Upstream]) {
+    for upstream in upstreams.iter().filter(|up| up.shows_credential_to_everyone()) {
+        let fields = [
+            ("upstream", upstream.name.as_str().into()),
+            ("hint", "use https in its `url`".into()),
+        ];
+        telemetry.log.tell(LogEvent::CredentialUnencrypted, fields);
     }
 }
 

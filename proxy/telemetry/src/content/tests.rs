@@ -51,6 +51,7 @@ fn what_everyone_knows_for_a_secret_is_taken_out() {
     for secret in [
         format!("sk-{long}"),
         format!("sk-ant-api03-{long}"),
+        format!("tax-{}", "0af9".repeat(16)),
         format!("ghp_{long}"),
         format!("xoxb-1234567890-{long}"),
         "AKIAIOSFODNN7EXAMPLE".to_owned(),

@@ -110,8 +110,9 @@ log_events! {
         "A request had no valid credential.";
     SpoofedHeader: "spoofed_header", Warn, ["tenant"],
         "An untrusted client sent the tenant header. The gateway ignored it.";
-    BadFraming: "bad_framing", Warn, ["cause", "peer", "first_line"],
-        "The gateway closed a client connection because it could not read a request.";
+    BadFraming: "bad_framing", Warn, ["cause", "peer", "place"],
+        "The gateway closed a client connection because it could not read a request. `place` is \
+         `head` or `body`. The line has no byte of the request.";
     ConnectionRefused: "connection_refused", Warn, ["reason", "peer"],
         "The gateway closed a new connection because there are too many.";
     TenantLimited: "tenant_limited", Warn, ["tenant"],
@@ -140,6 +141,8 @@ log_events! {
         "An engine could not be reached.";
     UpstreamProtocol: "upstream_protocol", Warn, ["upstream", "cause"],
         "An engine's answer is not valid HTTP.";
+    CredentialUnencrypted: "credential_unencrypted", Warn, ["upstream", "hint"],
+        "Credentials go to an upstream without encryption, over networks of others.";
     UpstreamRefusedCredential: "upstream_refused_credential", Critical, ["upstream"],
         "An upstream refused the credential from the configuration.";
     CountSkipped: "count_skipped", Warn, ["cause"],

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use http::header::{AUTHORIZATION, COOKIE};
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
+use http::header::COOKIE;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use taximeter_config::{Config, TrustedHeader, UnknownCaller};
+use taximeter_config::{Config, TrustedHeader, UnknownCaller, Upstream, is_tenant_name};
 use taximeter_ledger::{Identity, TenantId};
-use taximeter_net::fields::{API_KEY, RECEIPT, X_API_KEY, X_FORWARDED_FOR, X_GOOG_API_KEY};
+use taximeter_net::fields::{KEY, RECEIPT, X_FORWARDED_FOR};
 
+use super::credential::{
+    KEY_HEADERS, Shown, has_form_of_ours, has_key_in, holds, strip_credential,
+};
 use crate::journey::refuse::Refusal;
-
-/// Headers in which clients of OpenAI, Anthropic, Azure and Google send their key.
-static KEY_HEADERS: [&HeaderName; 4] = [&AUTHORIZATION, &X_API_KEY, &API_KEY, &X_GOOG_API_KEY];
 
 /// Bytes of a key's hash that logs show.
 const FINGERPRINT_BYTES: usize = 4;
@@ -44,7 +44,8 @@ pub struct Directory {
     keys: HashMap<[u8; 8], Vec<Key>>,
     header: Option<TrustedHeader>,
     unknown: Option<Arc<Caller>>,
-    forward_credential: bool,
+    /// Whether the client's own credential may go on to an upstream.
+    lets_credentials_go_on: bool,
     /// Requests that tenants may have at once, where that is agreed with them.
     concurrency: HashMap<String, usize>,
     /// The same of all others.
@@ -66,37 +67,72 @@ impl Directory {
         }
         let unknown = match &config.tenants.unknown {
             UnknownCaller::Refuse => None,
-            UnknownCaller::Tenant(tenant) => Some(plain(tenant, Identity::Unknown)),
+            UnknownCaller::Tenant(tenant) => {
+                Some(plain(TenantId(tenant.as_str().into()), Identity::Unknown))
+            }
         };
         let agreed = config.tenants.list.iter();
         Self {
             keys,
             header: config.tenants.header.clone(),
             unknown,
-            forward_credential: config.upstreams.iter().any(|up| up.forward_credential),
+            lets_credentials_go_on: config.upstreams.iter().any(Upstream::takes_clients_credential),
             concurrency: agreed.filter_map(|of| Some((of.name.clone(), of.concurrency?))).collect(),
             requests_per_tenant_max: config.limits.requests_per_tenant_max,
         }
     }
 
-    /// The caller behind a request's headers.
+    /// The caller behind a request's headers: by `x-taximeter-key`, which decides alone; by a credential
+    /// that is one of ours; by the header of a trusted peer; or else as one who shows nothing.
     ///
-    /// Errors: `CredentialsDiffer`, `InvalidKey`, `MissingKey`.
+    /// Errors: `CredentialsDiffer`, `WrongKey`, `InvalidKey`, `MissingKey`, `TenantName`,
+    /// `UntrustedPeer`.
     pub fn identify(&self, peer: IpAddr, headers: &HeaderMap) -> Result<Arc<Caller>, Refusal> {
-        let credential = credential(headers)?;
-        if !self.keys.is_empty()
-            && let Some(credential) = credential
-        {
-            return self.by_key(credential).ok_or(Refusal::InvalidKey);
+        let mut keys = headers.get_all(&KEY).iter();
+        if let Some(key) = keys.next() {
+            return match keys.next() {
+                Some(_) => Err(Refusal::CredentialsDiffer),
+                None => self.by_key(key.as_bytes().trim_ascii()).ok_or(Refusal::WrongKey),
+            };
         }
-        if let Some(caller) = self.by_header(peer, headers) {
+        let shown = Shown::of(headers);
+        if let Some(caller) = shown.all().find_map(|credential| self.by_key(credential)) {
+            return if shown.differ() { Err(Refusal::CredentialsDiffer) } else { Ok(caller) };
+        }
+        if let Some(caller) = self.by_header(peer, headers)? {
             return Ok(caller);
         }
+        let must_be_known = self.unknown.is_none() || !self.keys.is_empty();
         match &self.unknown {
+            _ if shown.is_repeated() || must_be_known && shown.differ() => {
+                Err(Refusal::CredentialsDiffer)
+            }
+            _ if must_be_known && !shown.is_none() => Err(Refusal::InvalidKey),
             Some(caller) => Ok(caller.clone()),
-            None if credential.is_some() => Err(Refusal::InvalidKey),
-            None => Err(Refusal::MissingKey),
+            None => match &self.header {
+                Some(TrustedHeader { name, .. }) if headers.contains_key(name) => {
+                    Err(Refusal::UntrustedPeer { header: name.clone() })
+                }
+                _ => Err(Refusal::MissingKey),
+            },
         }
+    }
+
+    /// Whether a request has a header that says who asks: a credential, or the tenant's name.
+    pub(crate) fn is_signed(&self, headers: &HeaderMap) -> bool {
+        let named = self.header.as_ref().is_some_and(|header| headers.contains_key(&header.name));
+        let shown = || KEY_HEADERS.iter().any(|name| headers.contains_key(*name));
+        named || headers.contains_key(&KEY) || shown()
+    }
+
+    /// Whether nobody at `peer` is served without a credential.
+    pub(crate) fn asks_for_key(&self, peer: IpAddr) -> bool {
+        self.unknown.is_none() && !self.trusts(&peer)
+    }
+
+    /// Whether a credential is a key of ours, or has its form.
+    pub(super) fn is_ours(&self, credential: &[u8]) -> bool {
+        has_form_of_ours(credential) || self.by_key(credential).is_some()
     }
 
     /// Who asks: whoever is connected, or behind peers whom we trust with the tenant's header the last
@@ -119,6 +155,9 @@ impl Directory {
     }
 
     fn by_key(&self, credential: &[u8]) -> Option<Arc<Caller>> {
+        if self.keys.is_empty() {
+            return None;
+        }
         let sha256: [u8; 32] = Sha256::digest(credential).into();
         let mut found = None;
         for key in self.keys.get(&prefix(&sha256))? {
@@ -134,43 +173,60 @@ impl Directory {
         trusted.is_some_and(|trusted| trusted.iter().any(|network| network.contains(peer)))
     }
 
-    fn by_header(&self, peer: IpAddr, headers: &HeaderMap) -> Option<Arc<Caller>> {
-        let trusted = self.header.as_ref()?;
-        if !self.trusts(&peer) {
-            return None;
-        }
+    /// The tenant that a trusted peer names.
+    ///
+    /// Errors: the name is none. An empty one is nobody's, where nobody needs to be named.
+    fn by_header(&self, peer: IpAddr, headers: &HeaderMap) -> Result<Option<Arc<Caller>>, Refusal> {
+        let Some(trusted) = self.header.as_ref().filter(|_| self.trusts(&peer)) else {
+            return Ok(None);
+        };
         let mut values = headers.get_all(&trusted.name).iter();
-        let tenant = values.next()?.to_str().ok()?;
-        if values.next().is_some() {
-            return None;
+        let Some(value) = values.next() else { return Ok(None) };
+        let only = values.next().is_none();
+        if only && value.is_empty() && self.unknown.is_some() {
+            return Ok(None);
         }
-        TenantId::new(tenant).ok().map(|tenant| {
-            Arc::new(Caller {
-                tenant,
-                key_id: None,
-                identity: Identity::Header,
-                labels: BTreeMap::new(),
-            })
-        })
+        let name = std::str::from_utf8(value.as_bytes()).ok().filter(|_| only);
+        let tenant =
+            name.filter(|name| is_tenant_name(name)).and_then(|name| TenantId::new(name).ok());
+        match tenant {
+            Some(tenant) => Ok(Some(plain(tenant, Identity::Header))),
+            None => Err(Refusal::TenantName { header: trusted.name.clone() }),
+        }
     }
 
-    /// Takes away what must not reach an engine: our identity headers in any spelling, cookies, and
-    /// the client's credential unless an upstream wants it (the relay decides which). Says whether
-    /// the client wrote what was not for it to write.
-    pub(crate) fn strip(&self, caller: &Caller, headers: &mut HeaderMap) -> bool {
+    /// Takes away what must not reach an engine: our identity headers in any spelling, cookies, keys of
+    /// ours wherever they stand, and the client's credential unless an upstream takes it (the relay
+    /// decides which). `caller` is who it was found to be from. Says whether the client wrote what was
+    /// not for it to write.
+    pub(crate) fn strip(&self, caller: Option<&Caller>, headers: &mut HeaderMap) -> bool {
         headers.remove(COOKIE);
-        if !self.forward_credential {
+        let key_is_credential = caller.is_some_and(|caller| caller.identity == Identity::ApiKey)
+            && !headers.contains_key(&KEY);
+        if caller.is_none() || key_is_credential || !self.lets_credentials_go_on {
+            strip_credential(headers);
+        } else {
             for name in KEY_HEADERS {
-                headers.remove(name);
+                let mut values = headers.get_all(name).iter();
+                if values.any(|value| holds(value.as_bytes(), |word| self.is_ours(word))) {
+                    headers.remove(name);
+                }
             }
         }
-        let ours: Vec<HeaderName> =
-            headers.keys().filter(|name| self.is_identity(name.as_str())).cloned().collect();
-        let header = self.header.as_ref().map(|header| header.name.as_str());
-        let believed = header.filter(|_| caller.identity == Identity::Header);
+        let believed = caller.filter(|caller| caller.identity == Identity::Header);
+        let believed = believed.and(self.header.as_ref()).map(|header| header.name.as_str());
         let mut spoofed = false;
-        for name in ours {
-            spoofed |= name != RECEIPT && believed != Some(name.as_str());
+        let mut leaving = Vec::new();
+        for (name, value) in &*headers {
+            if self.is_identity(name.as_str()) {
+                let is_clients = name == RECEIPT || name == KEY || believed == Some(name.as_str());
+                spoofed |= !is_clients;
+                leaving.push(name.clone());
+            } else if has_key_in(value.as_bytes()) {
+                leaving.push(name.clone());
+            }
+        }
+        for name in leaving {
             headers.remove(name);
         }
         spoofed
@@ -195,25 +251,14 @@ impl Directory {
 
     /// What may be told of the credential that was shown: the first characters of its hash.
     pub(crate) fn fingerprint(headers: &HeaderMap) -> Option<String> {
-        let sha256 = Sha256::digest(credential(headers).ok()??);
+        let key = headers.get(&KEY).map(|key| key.as_bytes().trim_ascii());
+        let sha256 = Sha256::digest(key.or_else(|| Shown::of(headers).all().next())?);
         Some(sha256.iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}")).collect())
     }
 }
 
-/// Takes the client's credential off a request.
-pub(crate) fn strip_credential(headers: &mut HeaderMap) {
-    for name in KEY_HEADERS {
-        headers.remove(name);
-    }
-}
-
-fn plain(tenant: &str, identity: Identity) -> Arc<Caller> {
-    Arc::new(Caller {
-        tenant: TenantId(tenant.into()),
-        key_id: None,
-        identity,
-        labels: BTreeMap::new(),
-    })
+fn plain(tenant: TenantId, identity: Identity) -> Arc<Caller> {
+    Arc::new(Caller { tenant, key_id: None, identity, labels: BTreeMap::new() })
 }
 
 fn prefix(sha256: &[u8; 32]) -> [u8; 8] {
@@ -228,36 +273,6 @@ fn prefix(sha256: &[u8; 32]) -> [u8; 8] {
 fn same(name: &str, other: &str) -> bool {
     let plain = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
     name.len() == other.len() && name.bytes().zip(other.bytes()).all(|(a, b)| plain(a) == plain(b))
-}
-
-/// The one credential of a request; the same key under two names is one.
-fn credential(headers: &HeaderMap) -> Result<Option<&[u8]>, Refusal> {
-    let mut found: Option<&[u8]> = None;
-    for name in KEY_HEADERS {
-        let mut values = headers.get_all(name).iter();
-        let Some(value) = values.next() else { continue };
-        if values.next().is_some() {
-            return Err(Refusal::CredentialsDiffer);
-        }
-        let value = value.as_bytes();
-        let key = if *name == AUTHORIZATION { bearer(value) } else { value.trim_ascii() };
-        if key.is_empty() {
-            continue;
-        }
-        match found {
-            Some(other) if other != key => return Err(Refusal::CredentialsDiffer),
-            _ => found = Some(key),
-        }
-    }
-    Ok(found)
-}
-
-/// The key of `Bearer KEY`; of anything else the whole value, which no key will match.
-fn bearer(value: &[u8]) -> &[u8] {
-    match value.split_at_checked(7) {
-        Some((scheme, key)) if scheme.eq_ignore_ascii_case(b"bearer ") => key.trim_ascii(),
-        _ => value.trim_ascii(),
-    }
 }
 
 /// An address as proxies write it, with a port or without.

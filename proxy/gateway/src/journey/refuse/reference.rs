@@ -62,12 +62,34 @@ explained! {
         "The header `expect` asks for something else than `100-continue`.",
         "Send `expect: 100-continue`, or no such header.";
     Refusal::CredentialsDiffer => Refusal::CredentialsDiffer,
-        "The request carries two different credentials, or one header twice.",
-        "Send one API key, in one header.";
+        "The request carries two different credentials of which one is a key of this gateway, or one \
+         header twice.",
+        "Send one API key in one header. Beside a credential of the provider, send the key of this \
+         gateway as `x-taximeter-key`.";
     Refusal::InvalidKey => Refusal::InvalidKey,
-        "The API key is not one of `tenants.keys`, or there are no keys and `tenants.unknown` is \
-         `refuse`.",
+        "The API key is not one of `tenants.keys` and no trusted header names a tenant, or there are \
+         no keys and `tenants.unknown` is `refuse`.",
         "Send a key that the operator made with `taximeter keys new`.";
+    Refusal::WrongKey => Refusal::WrongKey,
+        "`x-taximeter-key` is there and is not one of `tenants.keys`. No other credential is looked at \
+         then.",
+        "Send a valid key, or leave the header out.";
+    Refusal::UntrustedPeer { .. } => Refusal::UntrustedPeer { header: "x-tenant-id".into() },
+        "The request has the header of `tenants.header` and no API key, and the connection does not \
+         come from one of `tenants.header.trusted_peers`.",
+        "Add the address of your ingress to the trusted peers, or send an API key.";
+    Refusal::TenantName { .. } => Refusal::TenantName { header: "x-tenant-id".into() },
+        "A trusted peer sends the header of `tenants.header` twice, or with a value that is no name of \
+         a tenant.",
+        "Send one name. The message says which names are allowed.";
+    Refusal::OtherOrigin => Refusal::OtherOrigin,
+        "A web page of another origin sends a request without asking first, an upstream has a \
+         `credential`, callers need no key, and `cors.origins` does not list the page.",
+        "List the page in `cors.origins`, or set `tenants.unknown: refuse`.";
+    Refusal::Misdirected { .. } => Refusal::Misdirected { host: "x".into() },
+        "`listen` is loopback, callers need no key, and `host` is a name that may be anybody's. A web \
+         page could otherwise reach the gateway under its own name (DNS rebinding).",
+        "Use an IP address or `localhost`, or set `tenants.unknown: refuse`.";
     Refusal::MissingKey => Refusal::MissingKey,
         "The request carries no API key and no trusted tenant header, and `tenants.unknown` is \
          `refuse`.",

@@ -59,10 +59,11 @@ pub(super) fn request(
     let mut headers = head.headers;
     drop_hop_by_hop(&mut headers);
     headers.remove(EXPECT);
-    if !upstream.forward_credential {
+    leave_behind(&mut headers, upstream.drops(&gateway.config.forward));
+    if !upstream.takes_clients_credential() {
         strip_credential(&mut headers);
     }
-    if let Some(credential) = &upstream.credential {
+    if let Some(credential) = upstream.credential.as_ref().filter(|_| !chosen.is_preflight) {
         show(&mut headers, chosen.dialect, request.uri().path(), credential);
     }
     accept(&mut headers, codings);
@@ -111,6 +112,15 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
         .filter(|name| *name != CONTENT_LENGTH && *name != HOST)
         .collect();
     for name in named.iter().chain(HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Takes out the headers that an upstream must not see.
+fn leave_behind(headers: &mut HeaderMap, drops: impl Fn(&str) -> bool) {
+    let dropped: Vec<HeaderName> =
+        headers.keys().filter(|name| drops(name.as_str())).cloned().collect();
+    for name in dropped {
         headers.remove(name);
     }
 }
