@@ -26,21 +26,27 @@ const PREFIXES: [&str; 2] = ["batch_state_", "job_state_"];
 /// How Gemini's names of batches begin. With others a name is what the client calls it.
 const NAME: &[u8] = b"batches/";
 
+/// Members that the object of a batch has, one at least, and an error has not.
+const MARKS: [&[u8]; 5] = [b"status", b"processing_status", b"state", b"metadata", b"job"];
+
 #[derive(Debug)]
 pub(super) struct Batches;
 
 impl Format for Batches {
     fn document<'a>(&self, body: &'a [u8]) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
-        let mut state = None;
-        Reader::new(body).document(|key, value| match key {
-            // Together, when it is made.
-            b"job" => value.object(|key, value| member(key, value, &mut facts, &mut state)),
-            _ => member(key, value, &mut facts, &mut state),
+        let (mut state, mut is_batch) = (None, false);
+        Reader::new(body).document(|key, value| {
+            is_batch |= MARKS.contains(&key);
+            match key {
+                // Together, when it is made.
+                b"job" => value.object(|key, value| member(key, value, &mut facts, &mut state)),
+                _ => member(key, value, &mut facts, &mut state),
+            }
         })?;
         // Its requests may have errors, and the batch has none.
-        facts.is_answer = facts.id.is_some();
-        facts.is_pending = facts.is_answer;
+        facts.is_answer = is_batch && facts.id.is_some();
+        facts.is_pending = facts.is_answer && facts.error.is_none();
         if let Some(state) = state.filter(has_ended) {
             facts.is_pending = false;
             if word(&state) == "failed" {
