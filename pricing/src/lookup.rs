@@ -181,7 +181,7 @@ impl PriceBook {
         for form in parts.forms() {
             let in_its_letters = || {
                 let is_shorter = form.rules != PriceMatch::EXACT;
-                let mut rows = self.rows_named(form.text).filter(|_| is_shorter);
+                let mut rows = is_shorter.then(|| self.rows_named(form.text)).into_iter().flatten();
                 let row = rows.find(|row| is_of(row, provider, &form) && holds(row))?;
                 Some((row, by_name(row.model == form.text)))
             };

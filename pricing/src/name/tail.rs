@@ -46,7 +46,8 @@ fn tuned_base(model: &str) -> Option<&str> {
         let rest = model.get(*at..).unwrap_or_default();
         TUNED_BEHIND.iter().any(|mark| behind(rest, mark).is_some())
     };
-    let at = (1..model.len()).find(is_mark)?;
+    let begins = |(at, byte)| matches!(byte, b'.' | b':').then_some(at);
+    let at = model.bytes().enumerate().skip(1).filter_map(begins).find(is_mark)?;
     model.get(..at)
 }
 
