@@ -15,9 +15,9 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use clap::ValueEnum as _;
 use futures_util::stream::{self, StreamExt as _};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use taximeter_billing::export::FocusVersion;
+use taximeter_billing::export::{FocusVersion, Window};
 use taximeter_billing::{Period, Zone};
 use taximeter_config::Config;
 use taximeter_gateway::gateway::Gateway;
@@ -49,6 +49,10 @@ const UTC: &str = "UTC in this format; only bills (table, csv, json) can have an
 const WHOLE: &str = "absent in this format; only bills (table, csv, json) can be split";
 /// The values of `focus_version` in another format.
 const UNVERSIONED: &str = "absent in this format; only focus and focus-parquet have a version";
+/// The values of `strict` in another format.
+const EVENTLESS: &str = "false in this format; only cloudevents, stripe, lago and orb have events";
+/// The values of `max_age` in another format.
+const AGELESS: &str = "absent in this format; only cloudevents, stripe, lago and orb have events";
 /// Longest time that a client may read nothing. Its export ends then.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -77,6 +81,13 @@ pub(super) struct ExportParams {
     focus_version: Option<String>,
     /// The invoice issuer in FOCUS. Only for `focus` and `focus-parquet`
     issuer: Option<String>,
+    /// `true`: an error in place of an export with events that the receiver takes no more, because
+    /// of their age. Only for `cloudevents`, `stripe`, `lago` and `orb`. Default: `false`
+    strict: Option<String>,
+    /// How old an event may be for your account: days or hours, such as `34d` or `12h`. Only for
+    /// `cloudevents`, `stripe`, `lago` and `orb`. Default: `35d` for `stripe`, `12h` for `orb`, else
+    /// no limit
+    max_age: Option<String>,
 }
 
 /// What the answer is made of.
@@ -158,6 +169,7 @@ impl ExportParams {
                 let zone = query::zone(self.zone.as_deref(), config)?;
                 let period = self.period(&zone, now)?;
                 let by = query::read("by", self.by.as_deref(), BY, str::parse)?;
+                self.window(false)?;
                 let job = BillJob { form, by, period, zone, tenant: self.tenant, now, terms };
                 // The store is asked once for each part.
                 let parts = period.parts(job.unit(), &job.zone)?.len();
@@ -172,9 +184,27 @@ impl ExportParams {
                 })?;
                 query::read("by", self.by.as_deref(), WHOLE, |_| Err::<(), ()>(()))?;
                 let period = self.period(&Zone::UTC, now)?;
-                Ok(Job::Export(ExportJob { content, period, tenant: self.tenant, now, terms }))
+                let (strict, age_max) = self.window(content.has_events())?;
+                let tenant = self.tenant;
+                let job = ExportJob { content, period, tenant, now, age_max, strict, terms };
+                Ok(Job::Export(job))
             }
         }
+    }
+
+    fn window(&self, has_events: bool) -> Result<(bool, Option<SignedDuration>), ApiError> {
+        let allowed = if has_events { "true or false" } else { EVENTLESS };
+        let strict =
+            query::read("strict", self.strict.as_deref(), allowed, |strict| match strict {
+                "true" if has_events => Ok(true),
+                "false" => Ok(false),
+                _ => Err(()),
+            })?;
+        let allowed = if has_events { Window::AGE } else { AGELESS };
+        let age_max = query::read("max_age", self.max_age.as_deref(), allowed, |age| {
+            Window::age(age).filter(|_| has_events).ok_or(())
+        })?;
+        Ok((strict.unwrap_or_default(), age_max))
     }
 
     fn written(&self) -> Result<Rendering, ApiError> {
@@ -224,6 +254,7 @@ impl From<ExportFault> for ApiError {
             ExportFault::Store(fault) => fault.into(),
             ExportFault::Bill(fault) => fault.into(),
             ExportFault::Period(fault) => fault.into(),
+            ExportFault::OutsideWindow(_) => Self::Outside(fault.to_string()),
             fault => Self::Export(fault.to_string()),
         }
     }
@@ -252,5 +283,31 @@ impl Write for Chunks {
         let chunk = mem::take(&mut self.held).into();
         let sent = self.chunks.send_timeout(Ok(chunk), STALL_TIMEOUT);
         self.runtime.block_on(sent).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taximeter_billing::export::{EventSpan, OutsideWindow};
+
+    use super::*;
+
+    #[test]
+    fn a_strict_export_that_is_refused_is_422_and_says_how_many_events_are_too_old() {
+        let now = Timestamp::UNIX_EPOCH;
+        let outside = OutsideWindow {
+            receiver: "Stripe",
+            takes_from: Some(now),
+            takes_to: None,
+            older: Some(EventSpan { events: 7, first: now, last: now }),
+            newer: None,
+        };
+        let problem = ApiError::from(ExportFault::OutsideWindow(Box::new(outside))).problem();
+        assert_eq!((problem.status, &*problem.kind), (422, "urn:taximeter:problem:outside_window"));
+        assert!(
+            problem.detail.contains("7 events are older than Stripe takes"),
+            "{}",
+            problem.detail
+        );
     }
 }

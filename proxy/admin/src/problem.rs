@@ -114,6 +114,9 @@ pub(super) enum ApiError {
         /// The limit.
         max: usize,
     },
+    /// The receiver of an export does not take all of its events.
+    #[error("{0}")]
+    Outside(String),
     /// Too many requests run at the same time.
     #[error("{0}; try again")]
     Busy(String),
@@ -190,6 +193,11 @@ impl ApiError {
             Self::Bill(_) | Self::TooLarge(_) | Self::Lines { .. } => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "no_sum", "The sum cannot be made")
             }
+            Self::Outside(_) => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "outside_window",
+                "The receiver takes some events no more",
+            ),
             Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Too many requests at once"),
             Self::Slow { .. } => (StatusCode::SERVICE_UNAVAILABLE, "slow", "The store is too slow"),
             Self::Store(_) | Self::Export(_) => {
@@ -274,7 +282,11 @@ impl IntoResponses for ApiError {
             ),
             ("404", "The route or the record does not exist"),
             ("421", "The `host` header names another host, and the gateway has no admin token"),
-            ("422", "The sums cannot be made: two currencies, or too many lines"),
+            (
+                "422",
+                "The sums cannot be made: two currencies, or too many lines; or a strict export has events \
+                 that the receiver takes no more",
+            ),
             ("500", "A bug in the gateway"),
             ("503", "The gateway is busy, took too long, or the store cannot answer; try again"),
         ]);

@@ -14,6 +14,7 @@ mod item;
 mod manifest;
 mod partition;
 mod records;
+mod window;
 
 pub use cloudevents::{CLOUDEVENTS_BATCH_TYPE, CloudEvent};
 pub use error::ExportError;
@@ -23,6 +24,7 @@ pub use item::BillItem;
 pub use manifest::{CurrencySum, Entries, ExportTotals, Manifest, ManifestFile, SequenceRange};
 pub use partition::{Layout, file_name, partition};
 pub use records::{RecordRow, RecordRows, RecordsParquet};
+pub use window::{EventSpan, OutsideWindow, Window};
 
 #[cfg(test)]
 mod tests;

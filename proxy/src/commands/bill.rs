@@ -29,6 +29,8 @@ Examples:
   taximeter bill --config taximeter.yaml             the ledger of that configuration, with GPU
                                                      shares and allowances
   taximeter bill --month 2026-10 --format focus -o october.csv       for FinOps tools
+  taximeter bill --day 2026-11-25 --format stripe --strict           nothing if Stripe takes some
+                                                     of the events no more
   taximeter bill --month 2026-10 --format parquet -o s3://usage/llm  records by tenant and hour
 
 A request belongs to the month of its admission. The time zone is that of --zone, else billing.zone
@@ -92,6 +94,7 @@ pub(crate) fn run(
     let terms = config.map(Terms::of).unwrap_or_default();
     let tenant = args.tenant.clone();
     let form = match args.export.written(args.format)? {
+        Rendering::Bill(_) if args.export.has_window() => return Err(Failure::Window),
         Rendering::Bill(form) => form,
         Rendering::Export(content) => {
             if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
@@ -106,7 +109,8 @@ pub(crate) fn run(
                 let found = BillJob::absence::<Failure>(tenant, period, now, &terms, &mut store)?;
                 found.as_deref().map(complain);
             }
-            let job = Job { content, period, tenant, now, terms };
+            let (age_max, strict) = args.export.window(&content)?;
+            let job = Job { content, period, tenant, now, age_max, strict, terms };
             return export::run(&mut store, &job, args.output.as_deref(), out);
         }
     };

@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use taximeter_billing::export::{ExportError, FocusVersion};
+use jiff::SignedDuration;
+use taximeter_billing::export::{ExportError, ExportTotals, FocusVersion, Window};
 use taximeter_store::Store;
 use taximeter_store::export::{
     Content, Destination, DestinationFault, ExportFault, Job, Objects, export, stream,
@@ -14,6 +15,7 @@ use taximeter_store::format::{self, Rendering};
 use super::failure::Failure;
 use super::ledger;
 use super::progress::Progress;
+use crate::exit::complain;
 
 /// The arguments of exports.
 #[derive(Debug, Clone, Args)]
@@ -25,6 +27,20 @@ pub(crate) struct ExportArgs {
     /// Invoice issuer, for focus and focus-parquet
     #[arg(long, value_name = "NAME", env = "TAXIMETER_ISSUER", default_value = Content::ISSUER)]
     issuer: String,
+
+    /// How old an event may be for your account: days or hours, such as 34d or 12h. For stripe,
+    /// lago, orb and cloudevents [default: 35d for stripe, 12h for orb, else no limit]
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    max_age: Option<SignedDuration>,
+
+    /// Write nothing, and exit with 65, if the receiver takes some of the events no more
+    #[arg(long)]
+    strict: bool,
+}
+
+/// Days or hours.
+fn age(text: &str) -> Result<SignedDuration, String> {
+    Window::age(text).ok_or_else(|| format!("write it like {}", Window::AGE))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -49,6 +65,24 @@ impl ExportArgs {
         };
         Ok(format.written(version, &self.issuer))
     }
+
+    /// Whether something is said about the events that the receiver takes.
+    pub(super) const fn has_window(&self) -> bool {
+        self.strict || self.max_age.is_some()
+    }
+
+    /// The highest age of events, and whether older ones are an error.
+    ///
+    /// Errors: `Window` if the content is not events.
+    pub(super) const fn window(
+        &self,
+        content: &Content,
+    ) -> Result<(Option<SignedDuration>, bool), Failure> {
+        if self.has_window() && !content.has_events() {
+            return Err(Failure::Window);
+        }
+        Ok((self.max_age, self.strict))
+    }
 }
 
 /// Writes an export to `output`, or to `out` if there is no `output`.
@@ -65,8 +99,15 @@ pub(super) fn run(
     let mut progress = Progress::new("rows exported");
     let outcome = export(store, job, &destination, file.as_deref(), &mut || progress.advance());
     progress.end();
-    outcome?;
+    warn(&outcome?.totals);
     Ok(())
+}
+
+/// Says which events the receiver does not take.
+fn warn(totals: &ExportTotals) {
+    if let Some(outside) = &totals.outside_window {
+        complain(&format!("warning: {outside}"));
+    }
 }
 
 /// Replaces a file in one step. Readers see the old file or the new one.
@@ -86,6 +127,9 @@ fn to_output(store: &mut Store, job: &Job, out: &mut (dyn Write + Send)) -> Resu
         return Err(Failure::Terminal);
     }
     let outcome = stream(store, job, out, &mut || {});
+    if let Ok((_, totals)) = &outcome {
+        warn(totals);
+    }
     ledger::unless_reader_left(outcome.map(drop).map_err(|fault| match fault {
         ExportFault::Write(ExportError::Write(error)) => Failure::Output(error),
         fault => fault.into(),

@@ -34,6 +34,12 @@ pub(crate) enum Failure {
          remove it"
     )]
     FocusVersion,
+    /// Only events have receivers.
+    #[error(
+        "--max-age and --strict work only with --format stripe, lago, orb or cloudevents; use one \
+         of them, or remove them"
+    )]
+    Window,
     /// The configuration, or a file that it names, cannot be used.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -152,6 +158,7 @@ impl Failure {
             | Self::ExportZone(_)
             | Self::ExportBy
             | Self::FocusVersion
+            | Self::Window
             | Self::StoreUrl(_)
             | Self::NotShared { .. }
             | Self::Terminal
@@ -161,6 +168,7 @@ impl Failure {
                 fault: AdminFault::Token | AdminFault::Files(_) | AdminFault::Unauthorised,
                 ..
             }) => 2,
+            Self::Export(ExportFault::OutsideWindow(_)) => 65,
             Self::Load(_) | Self::PriceFile(_) => 64,
             Self::Export(ExportFault::Destination(DestinationFault::Objects(fault))) => match fault
             {

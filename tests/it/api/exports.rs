@@ -1,5 +1,6 @@
 //! `/api/v1/export`: whatever the command writes of a period, byte for byte.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::description::Description;
@@ -98,6 +99,51 @@ fn a_bill_that_the_store_would_be_asked_too_often_for_is_refused() {
     let answer = gateway.admin(&format!("/api/v1/export?{query}"));
     assert_eq!(answer.status(), 422);
     description.checked("/api/v1/export", &answer);
+}
+
+/// Seconds since 1970 of the oldest event of a span in Lago's format, among them credits, which have
+/// the start of their month.
+fn oldest(lago: &[u8]) -> f64 {
+    let lines = std::str::from_utf8(lago).expect("UTF-8").lines();
+    let batches = lines.map(|line| serde_json::from_str::<Value>(line).expect("a batch"));
+    let times = batches.flat_map(|batch| {
+        let times = list(&batch["events"]).iter().map(|event| event["timestamp"].clone());
+        times.collect::<Vec<_>>()
+    });
+    times
+        .map(|time| time.as_str().and_then(|time| time.parse().ok()).expect("seconds"))
+        .fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn a_strict_export_is_the_same_or_nothing() {
+    let (_engine, gateway) = metered();
+    let description = Description::of(&gateway);
+    let end = end(&gateway);
+    for format in ["stripe", "lago", "orb", "cloudevents"] {
+        let span = format!("/api/v1/export?format={format}&from=2026-01-01&to={end}");
+        let loose = gateway.admin(&span);
+        let strict = gateway.admin(&format!("{span}&strict=true&max_age=40d"));
+        assert_eq!((strict.status(), &strict.body), (200, &loose.body), "{format}");
+    }
+    let span = format!("/api/v1/export?format=lago&from=2026-01-01&to={end}");
+    let end: Timestamp = end.parse().expect("a time");
+    let age = end.duration_since(Timestamp::UNIX_EPOCH).as_secs_f64()
+        - oldest(&gateway.admin(&span).body);
+    let strict = gateway.admin(&format!("{span}&strict=true&max_age=1h"));
+    assert_eq!(strict.status() == 422, age > 3600.0, "{age}: {}", strict.text());
+    description.checked("/api/v1/export", &strict);
+    for query in [
+        "format=stripe&strict=yes",
+        "format=ndjson&strict=true",
+        "format=csv&strict=true",
+        "format=focus&max_age=3d",
+        "format=orb&max_age=3",
+    ] {
+        let answer = gateway.admin(&format!("/api/v1/export?{query}"));
+        assert_eq!(answer.status(), 400, "{query}: {}", answer.text());
+        description.checked("/api/v1/export", &answer);
+    }
 }
 
 #[test]

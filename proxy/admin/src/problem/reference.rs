@@ -62,6 +62,10 @@ explained! {
         "The sum cannot be made: it has too many lines, two currencies, or an amount that is too \
          large.",
         "Group by less, or ask for a shorter period.";
+    ApiError::Outside(_) => ApiError::Outside("x".to_owned()),
+        "An export with `strict=true` has events that the receiver takes no more, because of their \
+         age. `detail` says how many, and from when.",
+        "Ask for a shorter period, or without `strict`.";
     ApiError::Busy(_) => ApiError::Busy("x".to_owned()),
         "Too many requests of this kind run already.",
         "Try again when one has ended.";

@@ -10,6 +10,7 @@ use taximeter_ledger::{Correction, Record, RecordCost, RecordUsage, RequestId};
 
 use super::cloudevents::{ItemData, RequestData};
 use super::item::BillItem;
+use super::window::Window;
 use crate::billed_request::BilledRequest;
 
 /// The quantity of one meter in one request.
@@ -29,7 +30,7 @@ pub(super) struct MeterQuantity<'a> {
 pub(super) struct Metered<'a> {
     id: RequestId,
     tenant: &'a str,
-    at: Timestamp,
+    pub(super) at: Timestamp,
     operation: &'a str,
     provider: &'a str,
     key_id: Option<&'a str>,
@@ -58,12 +59,13 @@ impl<'a> Metered<'a> {
     pub(super) fn of_completion(
         row: &BilledRequest<'a>,
         correction: &'a Correction,
+        window: Window,
     ) -> Option<Self> {
         let completion = correction.completion.as_ref()?;
         Some(Self {
             id: correction.id,
             tenant: row.tenant,
-            at: row.started_at,
+            at: window.time_of_correction(row.started_at, correction.made_at),
             operation: row.operation,
             provider: row.provider,
             key_id: row.key_id,

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use taximeter_ledger::{Correction, Record};
 
@@ -10,6 +11,7 @@ use super::error::ExportError;
 use super::events::{LagoEvent, Metered, OrbEvent, StripeEvent, meter_quantities};
 use super::item::BillItem;
 use super::manifest::ExportTotals;
+use super::window::{OutsideWindow, Window};
 use crate::billed_request::BilledRequest;
 
 /// Events of one batch. Stripe and Lago take this number in one call, and it is small enough for
@@ -44,6 +46,21 @@ impl Format {
         }
     }
 
+    /// The times that the receiver of this format takes. `age_max` is the limit of this account, in
+    /// place of the receiver's own or its default.
+    #[must_use]
+    pub fn window(self, age_max: Option<SignedDuration>) -> Window {
+        let (receiver, age, ahead_max) = match self {
+            Self::Stripe => ("Stripe", Some(35 * 24), Some(SignedDuration::from_mins(5))),
+            // The default of its accounts.
+            Self::Orb => ("Orb", Some(12), None),
+            Self::Lago => ("Lago", None, None),
+            Self::CloudEvents | Self::Ndjson => ("the receiver", None, None),
+        };
+        let age_max = age_max.or_else(|| age.map(SignedDuration::from_hours));
+        Window { receiver, age_max, ahead_max }
+    }
+
     /// Whether the format has events, and so also events of the items of a bill besides requests.
     /// Otherwise it has records only.
     #[must_use]
@@ -60,19 +77,28 @@ pub struct RecordWriter<W: Write + Send>(RecordOutput<W>);
 
 enum RecordOutput<W: Write + Send> {
     Lines(W),
-    Batches(Batches<W>),
+    Batches(Box<Batches<W>>),
 }
 
 impl<W: Write + Send> RecordWriter<W> {
-    /// A writer that has written nothing yet.
+    /// A writer that has written nothing yet. `window` is that of the receiver, and `now` the time
+    /// of the export, which changes no event.
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn new(format: Format, out: W) -> Result<Self, ExportError> {
+    pub fn new(
+        format: Format,
+        window: Window,
+        now: Timestamp,
+        out: W,
+    ) -> Result<Self, ExportError> {
         Ok(Self(match format {
             Format::Ndjson => RecordOutput::Lines(out),
             Format::CloudEvents | Format::Stripe | Format::Lago | Format::Orb => {
-                RecordOutput::Batches(Batches { out, format, batch: Vec::new(), events: 0 })
+                let outside = OutsideWindow::new(window, now);
+                let batch = Vec::new();
+                let batches = Batches { out, format, window, outside, batch, events: 0 };
+                RecordOutput::Batches(Box::new(batches))
             }
         }))
     }
@@ -116,7 +142,8 @@ impl<W: Write + Send> RecordWriter<W> {
     ) -> Result<(), ExportError> {
         totals.add_correction(correction);
         let mut events = self.add_metered(row, correction)?;
-        for item in &BillItem::of_correction(correction)? {
+        for item in BillItem::of_correction(correction)? {
+            let item = &self.in_window(item);
             let rows = match &mut events {
                 Some(events) => std::mem::take(events),
                 None => self.add_item(item)?,
@@ -124,6 +151,20 @@ impl<W: Write + Send> RecordWriter<W> {
             totals.add_item(item, rows)?;
         }
         Ok(())
+    }
+
+    fn in_window<'a>(&self, item: BillItem<'a>) -> BillItem<'a> {
+        match &self.0 {
+            RecordOutput::Lines(_) => item,
+            RecordOutput::Batches(batches) => item.within(batches.window),
+        }
+    }
+
+    /// The events so far that the receiver does not take. `None` if there are none.
+    #[must_use]
+    pub fn outside_window(&self) -> Option<OutsideWindow> {
+        let RecordOutput::Batches(batches) = &self.0 else { return None };
+        (!batches.outside.is_empty()).then(|| batches.outside.clone())
     }
 
     /// The number of events that were written for the meters of a request. `None` where one event
@@ -134,7 +175,7 @@ impl<W: Write + Send> RecordWriter<W> {
         correction: &Correction,
     ) -> Result<Option<u64>, ExportError> {
         let RecordOutput::Batches(batches) = &mut self.0 else { return Ok(None) };
-        let metered = Metered::of_completion(row, correction)
+        let metered = Metered::of_completion(row, correction, batches.window)
             .filter(|_| matches!(batches.format, Format::Stripe | Format::Lago));
         metered.map(|metered| batches.add_metered(&metered)).transpose()
     }
@@ -160,6 +201,8 @@ impl<W: Write + Send> RecordWriter<W> {
 struct Batches<W> {
     out: W,
     format: Format,
+    window: Window,
+    outside: OutsideWindow,
     batch: Vec<u8>,
     events: usize,
 }
@@ -167,8 +210,8 @@ struct Batches<W> {
 impl<W: Write> Batches<W> {
     fn add(&mut self, record: &Record) -> Result<u64, ExportError> {
         match self.format {
-            Format::CloudEvents => self.push(&CloudEvent::of(record))?,
-            Format::Orb => self.push(&OrbEvent::of(record))?,
+            Format::CloudEvents => self.push(record.started_at, &CloudEvent::of(record))?,
+            Format::Orb => self.push(record.started_at, &OrbEvent::of(record))?,
             Format::Stripe | Format::Lago => {
                 return Metered::of(record).map_or(Ok(0), |metered| self.add_metered(&metered));
             }
@@ -182,8 +225,8 @@ impl<W: Write> Batches<W> {
         let mut events = 0;
         for used in &meter_quantities(metered) {
             match self.format {
-                Format::Stripe => self.push(&StripeEvent::of(metered, used))?,
-                _ => self.push(&LagoEvent::of(metered, used))?,
+                Format::Stripe => self.push(metered.at, &StripeEvent::of(metered, used))?,
+                _ => self.push(metered.at, &LagoEvent::of(metered, used))?,
             }
             events += 1;
         }
@@ -192,19 +235,20 @@ impl<W: Write> Batches<W> {
 
     fn add_item(&mut self, item: &BillItem<'_>) -> Result<u64, ExportError> {
         match self.format {
-            Format::CloudEvents => self.push(&CloudEvent::of_item(item))?,
-            Format::Lago => self.push(&LagoEvent::of_item(item))?,
-            Format::Orb => self.push(&OrbEvent::of_item(item))?,
+            Format::CloudEvents => self.push(item.at, &CloudEvent::of_item(item))?,
+            Format::Lago => self.push(item.at, &LagoEvent::of_item(item))?,
+            Format::Orb => self.push(item.at, &OrbEvent::of_item(item))?,
             Format::Stripe => {
                 let Some(event) = StripeEvent::of_item(item) else { return Ok(0) };
-                self.push(&event)?;
+                self.push(item.at, &event)?;
             }
             Format::Ndjson => return Ok(0),
         }
         Ok(1)
     }
 
-    fn push(&mut self, event: &impl Serialize) -> Result<(), ExportError> {
+    fn push(&mut self, at: Timestamp, event: &impl Serialize) -> Result<(), ExportError> {
+        self.outside.count(at);
         let before: &[u8] = match (self.events, self.format) {
             (0, Format::CloudEvents) => b"[",
             (0, _) => b"{\"events\":[",

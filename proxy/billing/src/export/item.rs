@@ -12,6 +12,7 @@ use taximeter_ledger::{Completion, Correction, RecordCost, RequestId};
 use uuid::Uuid;
 
 use super::error::ExportError;
+use super::window::Window;
 use crate::credit::{Covered, Credit};
 use crate::gpu::IDLE;
 use crate::hours::{Hour, HourKey, LineKey};
@@ -25,7 +26,7 @@ pub struct BillItem<'a> {
     pub(super) id: Cow<'a, str>,
     pub(super) kind: BillItemKind,
     /// The time that decides the period: the admission of the corrected request, the hour of the
-    /// GPUs, or the start of the month of an allowance.
+    /// GPUs, or the start of the month of an allowance. A late correction can have its own time.
     pub(super) at: Timestamp,
     /// The tenant that pays.
     pub(super) tenant: &'a str,
@@ -57,6 +58,9 @@ pub(super) struct ItemDetails<'a> {
     /// The request whose cost is corrected.
     #[serde(skip_serializing_if = "Option::is_none")]
     corrects: Option<RequestId>,
+    /// Admission of the request, if the time of the event is that of the correction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_at: Option<Timestamp>,
     /// Time of the correction.
     #[serde(skip_serializing_if = "Option::is_none")]
     made_at: Option<Timestamp>,
@@ -192,6 +196,14 @@ impl<'a> BillItem<'a> {
             }
             (before, after) => before.map(taken).into_iter().chain(after.map(owed)).collect(),
         })
+    }
+
+    /// The same item with the time that the receiver takes, if it is of a correction.
+    pub(super) fn within(self, window: Window) -> Self {
+        let Some(made_at) = self.details.made_at else { return self };
+        let at = window.time_of_correction(self.at, made_at);
+        let request_at = (at != self.at).then_some(self.at);
+        Self { at, details: ItemDetails { request_at, ..self.details }, ..self }
     }
 
     /// The shares of GPUs in an hour. Shares of zero are left out.

@@ -10,6 +10,7 @@ use taximeter_ledger::{Correction, Record, RecordCost};
 use super::error::ExportError;
 use super::focus::Charge;
 use super::item::BillItem;
+use super::window::OutsideWindow;
 use crate::hours::Hour;
 use crate::period::Period;
 use crate::sums::add_exactly;
@@ -86,6 +87,9 @@ pub struct ExportTotals {
     /// Number of corrections in the rows. Formats of records have none.
     #[serde(skip_serializing_if = "is_zero")]
     pub corrections: u64,
+    /// The events that the receiver does not take, because of their time. `None` if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside_window: Option<OutsideWindow>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

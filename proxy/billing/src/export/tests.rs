@@ -1,8 +1,10 @@
 mod known;
+mod window;
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use proptest::prelude::*;
@@ -42,7 +44,8 @@ fn record(change: impl FnOnce(&mut Value)) -> Record {
 }
 
 fn lines(format: Format, records: &[Record]) -> Vec<Value> {
-    let mut writer = RecordWriter::new(format, Vec::new()).unwrap();
+    let mut writer =
+        RecordWriter::new(format, format.window(None), Timestamp::UNIX_EPOCH, Vec::new()).unwrap();
     for record in records {
         writer.add(record).unwrap();
     }
@@ -122,7 +125,8 @@ fn correction(before: Option<(&str, &str)>, after: Option<(&str, &str)>) -> Corr
 }
 
 fn items(format: Format, items: &[BillItem<'_>]) -> Vec<Value> {
-    let mut writer = RecordWriter::new(format, Vec::new()).unwrap();
+    let mut writer =
+        RecordWriter::new(format, format.window(None), Timestamp::UNIX_EPOCH, Vec::new()).unwrap();
     for item in items {
         writer.add_item(item).unwrap();
     }

@@ -244,3 +244,104 @@ fn arguments_that_do_not_fit_are_refused_with_the_reason() {
     assert_eq!(refused(&["--month", "2026-11", "--from", "2026-11-02"]).exit_code(), 2);
     assert_eq!(refused(&["--to", "2026-11-02"]).exit_code(), 2);
 }
+
+/// An export of 100 requests of the first minutes of November, made at `now`.
+fn exported(dir: &TempDir, line: &[&str], now: &str) -> (Result<(), Failure>, String) {
+    let entries = journal((0..100).map(record));
+    let args = args(dir, line);
+    let (mut out, now) = (Vec::new(), instant(now).unwrap());
+    let ledger = args.ledger.find().unwrap();
+    let outcome = run(&args, &ledger, now, &mut [feed(&entries)], &mut out);
+    (outcome, String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn a_strict_export_of_events_that_are_too_old_writes_nothing_and_is_exit_65() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("out/");
+    let out = folder.to_str().unwrap();
+    let month = ["--month", "2026-11", "--strict", "--format"];
+    for (format, now) in [
+        (&["stripe"][..], "2026-12-06T00:01:00Z"),
+        (&["orb"], "2026-11-01T12:01:00Z"),
+        (&["lago", "--max-age", "3d"], "2026-11-04T00:01:00Z"),
+        (&["cloudevents", "--max-age", "34d"], "2026-12-05T00:01:00Z"),
+    ] {
+        for to in [&[][..], &["-o", out]] {
+            let line: Vec<_> = month.iter().chain(format).chain(to).copied().collect();
+            let (outcome, written) = exported(&dir, &line, now);
+            let failure = outcome.unwrap_err();
+            assert_eq!((failure.exit_code(), &*written), (65, ""), "{line:?}");
+            let text = failure.to_string();
+            assert!(text.contains("2026-11-01T00:00:00Z"), "it says from when: {text}");
+            assert!(text.starts_with("nothing is written: "), "{text}");
+        }
+    }
+    let left = fs::read_dir(&folder).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "not even a draft is left");
+}
+
+#[test]
+fn a_strict_export_of_events_that_are_taken_is_the_whole_export() {
+    let dir = tempfile::tempdir().unwrap();
+    let month = ["--month", "2026-11", "--format"];
+    for (format, now) in [
+        (&["stripe"][..], "2026-12-05T23:59:00Z"),
+        (&["orb"], "2026-11-01T11:59:00Z"),
+        (&["orb", "--max-age", "60d"], "2026-12-20T00:00:00Z"),
+        (&["lago"], "2027-12-20T00:00:00Z"),
+        (&["cloudevents"], "2027-12-20T00:00:00Z"),
+    ] {
+        let line: Vec<_> = month.iter().chain(format).copied().collect();
+        let (outcome, loose) = exported(&dir, &line, now);
+        outcome.unwrap();
+        assert!(!loose.is_empty(), "{line:?}");
+        let line: Vec<_> = line.iter().copied().chain(["--strict"]).collect();
+        let (outcome, strict) = exported(&dir, &line, now);
+        outcome.unwrap();
+        assert_eq!(strict, loose, "{line:?}");
+    }
+}
+
+#[test]
+fn the_manifest_counts_events_that_are_too_old_and_the_events_stay_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.ndjson");
+    let line = ["--month", "2026-11", "--format", "stripe", "-o", path.to_str().unwrap()];
+    let written = |now| {
+        exported(&dir, &line, now).0.unwrap();
+        let manifest = fs::read(dir.path().join("events.ndjson.manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+        (fs::read_to_string(&path).unwrap(), manifest)
+    };
+    let (soon, manifest) = written("2026-12-01T00:00:00Z");
+    assert!(manifest.get("outside_window").is_none(), "{manifest:#}");
+    // The first minute is too old then, and the rest is not.
+    let (late, manifest) = written("2026-12-06T00:01:00Z");
+    assert_eq!(late, soon);
+    let per_request = manifest["rows"].as_u64().unwrap() / 100;
+    assert_eq!(
+        manifest["outside_window"],
+        serde_json::json!({
+            "receiver": "Stripe", "takes_from": "2026-11-01T00:01:00Z",
+            "takes_to": "2026-12-06T00:06:00Z", "older": {
+                "events": 60 * per_request, "first": "2026-11-01T00:00:00Z",
+                "last": "2026-11-01T00:00:59Z"},
+        })
+    );
+}
+
+#[test]
+fn only_events_have_an_age() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in ["table", "csv", "json", "focus", "parquet", "ndjson"] {
+        for window in [&["--strict"][..], &["--max-age", "34d"]] {
+            let line: Vec<_> = ["--format", format].iter().chain(window).copied().collect();
+            let failure = bill_of(&args(&dir, &line), &mut [feed(&[])], &mut Vec::new());
+            assert_eq!(failure.unwrap_err().exit_code(), 2, "{line:?}");
+        }
+    }
+    for age in ["", "34", "0d", "1.5d", "d", "70000d", "34 d", "+-1h", "1w"] {
+        assert!(refused(&["--max-age", age]).to_string().contains("35d or 12h"), "{age}");
+    }
+}

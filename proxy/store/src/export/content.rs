@@ -24,6 +24,11 @@ impl Content {
     /// The default issuer of invoices.
     pub const ISSUER: &'static str = "Taximeter";
 
+    /// Whether the content is events for a receiver, which may not take old ones.
+    pub const fn has_events(&self) -> bool {
+        matches!(self, Self::Records(format) if format.has_items())
+    }
+
     /// Media type.
     pub const fn media_type(&self) -> &'static str {
         match self {

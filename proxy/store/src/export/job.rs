@@ -1,7 +1,7 @@
 //! One export: what is asked for, and why it may fail.
 
-use jiff::Timestamp;
-use taximeter_billing::export::{ExportError, file_name};
+use jiff::{SignedDuration, Timestamp};
+use taximeter_billing::export::{ExportError, OutsideWindow, file_name};
 use taximeter_billing::{BillError, Period, PeriodError};
 
 use super::content::Content;
@@ -21,6 +21,11 @@ pub struct Job {
     pub tenant: Option<String>,
     /// The current time. It decides whether the period is over and what GPUs cost so far.
     pub now: Timestamp,
+    /// The highest age of an event that the receiver takes, in place of the one that is known of it.
+    pub age_max: Option<SignedDuration>,
+    /// Whether the export fails if the receiver does not take all of its events. Nothing is written
+    /// then.
+    pub strict: bool,
     /// Amounts in addition to the cost of requests.
     pub terms: Terms,
 }
@@ -50,6 +55,9 @@ pub enum ExportFault {
          and end with an hour; choose whole hours, or name a single file (-o FILE.parquet)"
     )]
     HalfHour(Period),
+    /// The export is strict, and the receiver does not take all of its events.
+    #[error("nothing is written: {0}; choose a shorter period, or export without `strict`")]
+    OutsideWindow(Box<OutsideWindow>),
 }
 
 impl From<PartFault> for ExportFault {

@@ -1,6 +1,6 @@
 //! Writes what the store has of a period into one file.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use taximeter_billing::export::{
     BillItem, Charge, ExportTotals, FocusVersion, FocusWriter, Format, RecordWriter, charges,
@@ -16,8 +16,24 @@ use crate::terms::Origin;
 /// Writes an export to `out`, which comes back with what it adds up to.
 ///
 /// `step` is called for each row.
+/// A strict export is made twice: first without a byte of output.
 /// Errors: as [`ExportFault`] says; what was written before is no export.
 pub fn stream<W: Write + Send>(
+    store: &mut Store,
+    job: &Job,
+    out: W,
+    step: &mut dyn FnMut(),
+) -> Result<(W, ExportTotals), ExportFault> {
+    if job.strict && job.content.has_events() {
+        let (_, totals) = written(store, job, io::sink(), &mut || {})?;
+        if let Some(outside) = totals.outside_window {
+            return Err(ExportFault::OutsideWindow(Box::new(outside)));
+        }
+    }
+    written(store, job, out, step)
+}
+
+fn written<W: Write + Send>(
     store: &mut Store,
     job: &Job,
     out: W,
@@ -29,7 +45,7 @@ pub fn stream<W: Write + Send>(
             events(store, job, *format, out, &mut totals, step)?
         }
         Content::Records(format) => {
-            let mut writer = RecordWriter::new(*format, out)?;
+            let mut writer = RecordWriter::new(*format, format.window(None), job.now, out)?;
             each_record(store, job, |record| {
                 let rows = writer.add(record)?;
                 totals.add_request(record, rows)?;
@@ -107,7 +123,7 @@ fn events<W: Write + Send>(
     totals: &mut ExportTotals,
     step: &mut dyn FnMut(),
 ) -> Result<W, ExportFault> {
-    let mut writer = RecordWriter::new(format, out)?;
+    let mut writer = RecordWriter::new(format, format.window(job.age_max), job.now, out)?;
     each_record(store, job, |record| {
         step();
         if job.terms.owes_share(&record.upstream, record.started_at) {
@@ -139,5 +155,6 @@ fn events<W: Write + Send>(
     for credit in &credits {
         add(&BillItem::of_credit(credit, job.period)?, totals)?;
     }
+    totals.outside_window = writer.outside_window();
     Ok(writer.finish()?)
 }

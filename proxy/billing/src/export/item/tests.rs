@@ -47,7 +47,8 @@ fn completion(is_priced: bool) -> Correction {
 fn written(format: Format, is_priced: bool) -> (Vec<Value>, ExportTotals) {
     let (record, correction) = (pending(), completion(is_priced));
     let mut totals = ExportTotals::default();
-    let mut writer = RecordWriter::new(format, Vec::new()).unwrap();
+    let mut writer =
+        RecordWriter::new(format, format.window(None), Timestamp::UNIX_EPOCH, Vec::new()).unwrap();
     totals.add_request(&record, writer.add(&record).unwrap()).unwrap();
     let row = BilledRequest::from(&record);
     writer.add_correction(&row, &correction, &mut totals).unwrap();
@@ -119,4 +120,44 @@ fn a_completion_without_a_price_is_an_event_without_money() {
     let mut totals = ExportTotals::default();
     totals.add_item(item, 1).unwrap();
     assert_eq!(totals.rows, 1);
+}
+
+/// The events of a completion that was made at this time.
+fn completed(format: Format, made_at: &str) -> Vec<Value> {
+    let (record, made_at) = (pending(), made_at.parse().unwrap());
+    let correction = Correction { made_at, ..completion(true) };
+    let window = format.window(None);
+    let mut writer = RecordWriter::new(format, window, Timestamp::UNIX_EPOCH, Vec::new()).unwrap();
+    let row = BilledRequest::from(&record);
+    writer.add_correction(&row, &correction, &mut ExportTotals::default()).unwrap();
+    let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+    let batch: Value = serde_json::from_str(&text).unwrap();
+    batch.get("events").unwrap_or(&batch).as_array().unwrap().clone()
+}
+
+#[test]
+fn a_correction_that_comes_too_late_for_the_time_of_its_request_has_its_own() {
+    let (request, late) = ("2026-11-20T16:59:59.5Z", "2026-12-26T00:00:00Z");
+    let soon = "2026-11-21T00:00:00Z";
+    let meters = completed(Format::Stripe, soon);
+    assert_eq!(meters.len(), 2);
+    assert!(meters.iter().all(|event| event["timestamp"] == request), "{meters:#?}");
+    let meters = completed(Format::Stripe, late);
+    assert!(meters.iter().all(|event| event["timestamp"] == late), "{meters:#?}");
+    assert_eq!(meters[1]["identifier"], format!("{ID}:1"), "the id is the same");
+    let orb = &completed(Format::Orb, late)[0];
+    assert_eq!(
+        (&orb["timestamp"], &orb["properties"]["request_at"]),
+        (&json!(late), &json!(request))
+    );
+    let orb = &completed(Format::Orb, soon)[0];
+    assert_eq!(
+        (&orb["timestamp"], &orb["properties"]["request_at"]),
+        (&json!(request), &Value::Null)
+    );
+    // No limit is known of these.
+    assert_eq!(completed(Format::CloudEvents, late)[0]["time"], request);
+    assert!(
+        completed(Format::Lago, late)[0]["timestamp"].as_str().unwrap().starts_with("1795193999")
+    );
 }
