@@ -23,6 +23,7 @@ mod forward;
 mod json_schema;
 mod ledger;
 mod limits;
+mod literal;
 mod mistake;
 mod model;
 mod money;

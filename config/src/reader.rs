@@ -125,8 +125,8 @@ impl Reader<'_> {
         self.folder.join(path)
     }
 
-    /// Replaces each `${env:NAME}` and `${file:PATH}`.
-    fn interpolate(&self, written: &str) -> Result<String, Invalid> {
+    /// Replaces each `${env:NAME}` and `${file:PATH}` in the text of a `T`.
+    fn interpolate<T: Value>(&self, written: &str) -> Result<String, Invalid> {
         let mut text = String::with_capacity(written.len());
         let mut rest = written;
         while let Some((before, after)) = rest.split_once("${") {
@@ -134,7 +134,8 @@ impl Reader<'_> {
                 Invalid::new("has a `${` without `}`", "`${env:NAME}` or `${file:PATH}`")
             })?;
             text.push_str(before);
-            text.push_str(&self.look_up(reference)?);
+            let stands_for = self.look_up(reference)?;
+            text.push_str(&T::literal(&stands_for, &text, behind));
             rest = behind;
         }
         text.push_str(rest);
@@ -175,7 +176,7 @@ impl<T: Value> Read for Spanned<T> {
             return None;
         };
         let location = Location { at: node.at.clone(), path: path.to_owned() };
-        let read = reader.interpolate(written).and_then(|text| T::parse(&text));
+        let read = reader.interpolate::<T>(written).and_then(|text| T::parse(&text));
         match read {
             Ok(value) => Some(Self { value, location, written: written.clone() }),
             Err(why) => {

@@ -44,7 +44,8 @@ $ taximeter schema > taximeter.schema.json
 
 - **Unknown keys** are mistakes. Each key may stand once.
 - **References.** A value may hold `${env:NAME}`, the value of an environment variable, and `${file:PATH}`, the text of a
-  file. Use them for secrets. In the tables, *text* is a value with any characters.
+  file. Use them for secrets. The text is taken as it is, also in a URL: nothing in it needs to be escaped. In the tables,
+  *text* is a value with any characters.
 - **Paths** of files to read are relative to the folder of the configuration. `data_dir` is relative to the working directory.
 - **Switches** are `on` and `off`; `true` and `false` mean the same.
 - **Flags and variables.** `--listen`, `--admin`, `--data-dir` and `--upstream` of `taximeter serve`, and `TAXIMETER_LISTEN`,

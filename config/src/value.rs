@@ -15,6 +15,12 @@ pub(crate) trait Value: Sized {
     /// The value of `text`.
     fn parse(text: &str) -> Result<Self, Invalid>;
 
+    /// How `parse` takes each character of `text` as it is, which stands for a reference between what
+    /// is written `before` and `behind` it.
+    fn literal<'t>(text: &'t str, _before: &str, _behind: &str) -> Cow<'t, str> {
+        text.into()
+    }
+
     /// What `EXPECTED` says, where that depends on the type's parameters.
     fn expected() -> Cow<'static, str> {
         Self::EXPECTED.into()

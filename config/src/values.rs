@@ -1,5 +1,6 @@
 //! The types of single values: words, addresses, names, URLs and secrets.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use crate::cors::Origin;
 use crate::forward::{ForwardCredential, HeaderPattern};
 use crate::json_schema::Allowed;
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
+use crate::literal;
 use crate::mistake::Invalid;
 use crate::model::{
     GenAi, ModelPattern, OnClientLeft, Store, UnknownCaller, UnknownPrice, UpstreamUrl,
@@ -156,6 +158,10 @@ impl Value for Store {
             _ => Err(Invalid::new("is not allowed here", Self::EXPECTED)),
         }
     }
+
+    fn literal<'t>(text: &'t str, before: &str, behind: &str) -> Cow<'t, str> {
+        literal::in_database_url(text, before, behind)
+    }
 }
 
 impl Value for Dialect {
@@ -223,6 +229,10 @@ impl Value for UpstreamUrl {
     fn parse(text: &str) -> Result<Self, Invalid> {
         Self::parse(text)
     }
+
+    fn literal<'t>(text: &'t str, before: &str, _behind: &str) -> Cow<'t, str> {
+        literal::in_url(text, before)
+    }
 }
 
 /// A URL with the whole path, of a receiver or a collector.
@@ -252,6 +262,10 @@ impl Value for EndpointUrl {
         }
         let prefix = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
         Ok(Self(UpstreamUrl { prefix, ..url }))
+    }
+
+    fn literal<'t>(text: &'t str, before: &str, _behind: &str) -> Cow<'t, str> {
+        literal::in_url(text, before)
     }
 }
 
