@@ -7,13 +7,13 @@ mod exit;
 use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use taximeter_system::clock;
 
 use commands::failure::Failure;
 use commands::{
-    backup, bill, check, count, demo, healthy, inject, keys, prices, records, rerate, schema,
-    serve, simulate, verify, webhook,
+    backup, bill, check, completions, count, demo, healthy, inject, keys, prices, records, rerate,
+    schema, serve, simulate, verify, webhook,
 };
 
 use exit::{complain, text};
@@ -48,6 +48,8 @@ enum Command {
     Healthy(healthy::HealthyArgs),
     Check(check::CheckArgs),
     Schema(schema::SchemaArgs),
+    Completions(completions::CompletionsArgs),
+    Man(completions::ManArgs),
     Bill(bill::BillArgs),
     Records(records::RecordsArgs),
     Rerate(rerate::RerateArgs),
@@ -68,7 +70,7 @@ fn main() -> ExitCode {
             complain(&format!("taximeter: {}", text(&fault)));
             fault
                 .downcast_ref::<Failure>()
-                .map_or(ExitCode::FAILURE, |failure| ExitCode::from(failure.exit_code()))
+                .map_or(ExitCode::FAILURE, |failure| failure.exit().into())
         }
     }
 }
@@ -96,6 +98,14 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Check(args) => check::run(&args, clock::wall(), &mut out, &mut err)?,
         Command::Schema(schema::SchemaArgs {}) => {
             schema::run(&mut out)?;
+            ExitCode::SUCCESS
+        }
+        Command::Completions(args) => {
+            completions::completions(&args, Cli::command(), &mut out)?;
+            ExitCode::SUCCESS
+        }
+        Command::Man(args) => {
+            completions::man(&args, Cli::command(), &mut out)?;
             ExitCode::SUCCESS
         }
         Command::Keys(args) => keys::run(&args, &mut out, &mut err)?,

@@ -67,6 +67,10 @@ pub(crate) struct BillArgs {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
     /// Write to a file, an existing folder, or an object store instead of standard output
     #[arg(short, long, value_name = "FILE|DIR|URL")]
     output: Option<PathBuf>,
@@ -93,7 +97,8 @@ pub(crate) fn run(
     let config = ledger.config.as_ref();
     let terms = config.map(Terms::of).unwrap_or_default();
     let tenant = args.tenant.clone();
-    let form = match args.export.written(args.format)? {
+    let format = if args.json { Format::Json } else { args.format };
+    let form = match args.export.written(format)? {
         Rendering::Bill(_) if args.export.has_window() => return Err(Failure::Window),
         Rendering::Bill(form) => form,
         Rendering::Export(content) => {

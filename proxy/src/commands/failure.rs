@@ -11,6 +11,7 @@ use taximeter_top::{AdminFault, TopError};
 
 use super::count::against::AgainstError;
 use super::load::{LoadError, PriceFileError};
+use crate::exit::Exit;
 
 /// Why a command failed. The text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -150,9 +151,9 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The exit code of the process.
+    /// How the process ends.
     #[must_use]
-    pub(crate) const fn exit_code(&self) -> u8 {
+    pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::Period(_)
             | Self::ExportZone(_)
@@ -167,15 +168,15 @@ impl Failure {
             | Self::Top(TopError::Admin {
                 fault: AdminFault::Token | AdminFault::Files(_) | AdminFault::Unauthorised,
                 ..
-            }) => 2,
-            Self::Export(ExportFault::OutsideWindow(_)) => 65,
-            Self::Load(_) | Self::PriceFile(_) => 64,
+            }) => Exit::Usage,
+            Self::Export(ExportFault::OutsideWindow(_)) => Exit::Refused,
+            Self::Load(_) | Self::PriceFile(_) => Exit::Configuration,
             Self::Export(ExportFault::Destination(DestinationFault::Objects(fault))) => match fault
             {
-                ObjectFault::Url(_) | ObjectFault::Settings { .. } => 2,
-                _ => 69,
+                ObjectFault::Url(_) | ObjectFault::Settings { .. } => Exit::Usage,
+                _ => Exit::Unavailable,
             },
-            Self::Store(StoreError::Correcting { .. }) => 75,
+            Self::Store(StoreError::Correcting { .. }) => Exit::InUse,
             Self::Export(ExportFault::Store(_))
             | Self::Store(_)
             | Self::Elsewhere { .. }
@@ -183,14 +184,14 @@ impl Failure {
             | Self::Unfed { .. }
             | Self::Word { .. }
             | Self::Against(_)
-            | Self::Top(TopError::Admin { .. }) => 69,
+            | Self::Top(TopError::Admin { .. }) => Exit::Unavailable,
             Self::Bill(_)
             | Self::TooLarge(_)
             | Self::Export(_)
             | Self::Output(_)
             | Self::File { .. }
             | Self::Top(_)
-            | Self::Wait(_) => 1,
+            | Self::Wait(_) => Exit::Failed,
         }
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn run(
             writeln!(err, "{} {problems}; nothing was written", faults.len())?;
             let is_unknown = |fault: &ManifestFault| matches!(fault, ManifestFault::Unknown { .. });
             Ok(match faults.iter().all(is_unknown) {
-                true => ExitCode::FAILURE,
+                true => Exit::Failed.into(),
                 false => Exit::Configuration.into(),
             })
         }

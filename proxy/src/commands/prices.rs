@@ -67,6 +67,9 @@ enum PricesCommand {
         /// Output format
         #[arg(long, value_enum, default_value_t)]
         format: diff::DiffFormat,
+        /// The same as --format json
+        #[arg(long, conflicts_with = "format")]
+        json: bool,
     },
 }
 
@@ -89,8 +92,9 @@ pub(crate) fn run(
         PricesCommand::Import { file, output } => {
             import::import(file, output.as_deref(), today, out, err)?;
         }
-        PricesCommand::Diff { file, format } => {
-            return diff::diff(&book, file, *format, today, out, err);
+        PricesCommand::Diff { file, format, json } => {
+            let format = if *json { diff::DiffFormat::Json } else { *format };
+            return diff::diff(&book, file, format, today, out, err);
         }
     }
     Ok(ExitCode::SUCCESS)

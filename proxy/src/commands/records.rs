@@ -40,6 +40,10 @@ none twice. The command works while the gateway runs, and without it.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordsArgs {
+    /// Records are always JSON: this changes nothing
+    #[arg(long)]
+    json: bool,
+
     /// Only this tenant
     #[arg(long)]
     tenant: Option<String>,

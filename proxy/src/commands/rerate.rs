@@ -82,6 +82,10 @@ pub(crate) struct RerateArgs {
     #[arg(long, value_enum, default_value_t)]
     format: RerateFormat,
 
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
     /// Name of a gateway whose data directory is lost, after a run that ended early
     #[arg(long, value_name = "GATEWAY", conflicts_with = "dry_run")]
     lost: Option<String>,
@@ -138,7 +142,7 @@ fn rerate(args: &RerateArgs, now: Timestamp, out: &mut dyn Write) -> anyhow::Res
     };
     let (zone, dry_run) = (&agreed.zone, args.dry_run);
     let run = Run { period, zone, dry_run, reason: args.reason.as_deref() };
-    match args.format {
+    match if args.json { RerateFormat::Json } else { args.format } {
         RerateFormat::Table => show::table(run, &outcome, out),
         RerateFormat::Json => show::json(run, &outcome, out),
     }

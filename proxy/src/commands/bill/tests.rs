@@ -19,6 +19,13 @@ fn args(dir: &TempDir, line: &[&str]) -> BillArgs {
     Line::try_parse_from(line).unwrap().bill
 }
 
+#[test]
+fn json_is_a_format_and_stands_beside_no_other() {
+    let bill = Line::try_parse_from(["bill", "--json"]).unwrap().bill;
+    assert!(bill.json);
+    assert_eq!(refused(&["--json", "--format", "csv"]).exit_code(), 2);
+}
+
 fn refused(line: &[&str]) -> clap::Error {
     Line::try_parse_from(["bill"].iter().chain(line)).unwrap_err()
 }
@@ -90,7 +97,7 @@ fn a_period_that_has_not_begun_is_a_mistake() {
     ] {
         let args = args(&dir, line);
         let failure = bill_of(&args, &mut [feed(&[])], &mut Vec::new()).unwrap_err();
-        assert_eq!(failure.exit_code(), 2, "{line:?}");
+        assert_eq!(failure.exit().code(), 2, "{line:?}");
         assert!(failure.to_string().contains("and it is 2026-11-20T16:00:00Z"), "{failure}");
     }
     assert!(bill(&dir, &["--day", "2026-11-20"], 0..1).contains("No request was admitted"));
@@ -171,7 +178,7 @@ fn exports_are_by_utc() {
     let dir = tempfile::tempdir().unwrap();
     let args = args(&dir, &["--format", "focus", "--zone", "Europe/Berlin"]);
     let failure = bill_of(&args, &mut [feed(&[])], &mut Vec::new()).unwrap_err();
-    assert_eq!(failure.exit_code(), 2);
+    assert_eq!(failure.exit().code(), 2);
     assert!(failure.to_string().contains("Europe/Berlin"), "{failure}");
 }
 
@@ -208,7 +215,7 @@ fn a_missing_data_directory_is_exit_69() {
     let mut args = args(&dir, &[]);
     args.ledger.data_dir = Some(dir.path().join("nowhere"));
     let failure = bill_of(&args, &mut [feed(&[])], &mut Vec::new()).unwrap_err();
-    assert_eq!(failure.exit_code(), 69);
+    assert_eq!(failure.exit().code(), 69);
 }
 
 #[test]
@@ -216,7 +223,7 @@ fn a_span_that_ends_before_it_starts_is_exit_2() {
     let dir = tempfile::tempdir().unwrap();
     let args = args(&dir, &["--from", "2026-11-02", "--to", "2026-11-01"]);
     let failure = bill_of(&args, &mut [feed(&[])], &mut Vec::new()).unwrap_err();
-    assert_eq!(failure.exit_code(), 2);
+    assert_eq!(failure.exit().code(), 2);
 }
 
 #[test]
@@ -271,7 +278,7 @@ fn a_strict_export_of_events_that_are_too_old_writes_nothing_and_is_exit_65() {
             let line: Vec<_> = month.iter().chain(format).chain(to).copied().collect();
             let (outcome, written) = exported(&dir, &line, now);
             let failure = outcome.unwrap_err();
-            assert_eq!((failure.exit_code(), &*written), (65, ""), "{line:?}");
+            assert_eq!((failure.exit().code(), &*written), (65, ""), "{line:?}");
             let text = failure.to_string();
             assert!(text.contains("2026-11-01T00:00:00Z"), "it says from when: {text}");
             assert!(text.starts_with("nothing is written: "), "{text}");
@@ -338,7 +345,7 @@ fn only_events_have_an_age() {
         for window in [&["--strict"][..], &["--max-age", "34d"]] {
             let line: Vec<_> = ["--format", format].iter().chain(window).copied().collect();
             let failure = bill_of(&args(&dir, &line), &mut [feed(&[])], &mut Vec::new());
-            assert_eq!(failure.unwrap_err().exit_code(), 2, "{line:?}");
+            assert_eq!(failure.unwrap_err().exit().code(), 2, "{line:?}");
         }
     }
     for age in ["", "34", "0d", "1.5d", "d", "70000d", "34 d", "+-1h", "1w"] {

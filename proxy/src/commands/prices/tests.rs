@@ -166,7 +166,8 @@ fn an_import_writes_the_price_file_and_says_what_it_left_out() {
 
 #[test]
 fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
-    let diff = |format| move |file| PricesCommand::Diff { file, format };
+    let diff = |format| move |file| PricesCommand::Diff { file, format, json: false };
+    let as_json = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table, json: true };
     let (code, out, _) = on_file(FOREIGN, diff(diff::DiffFormat::Table)).unwrap();
     assert_eq!(code, exit(1));
     let has = |words: &[&str]| {
@@ -177,6 +178,7 @@ fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
     assert!(out.ends_with("removed, 1 changed against builtin@2026-11-25\n"), "{out}");
 
     let (_, out, _) = on_file(FOREIGN, diff(diff::DiffFormat::Json)).unwrap();
+    assert_eq!(on_file(FOREIGN, as_json).unwrap().1, out);
     let found: serde_json::Value = serde_json::from_str(&out).unwrap();
     let changed =
         found["differences"].as_array().unwrap().iter().find(|one| one["change"] == "changed");
@@ -196,7 +198,7 @@ fn a_diff_shows_each_price_that_differs_and_ends_with_1() {
 fn a_file_that_says_the_same_as_the_book_differs_in_nothing() {
     let same = "models: [{model: mistral-embed, provider: mistral_ai, input_only: true, \
         rates: {input: 0.10}, tiers: {batch: {input: 0.05}}}]";
-    let diff = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table };
+    let diff = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table, json: false };
     let (code, out, _) = on_file(same, diff).unwrap();
     assert_eq!(code, exit(1), "the other models of the provider are not in it: {out}");
     assert!(!out.contains("mistral-embed"), "{out}");
@@ -220,7 +222,7 @@ fn an_import_leaves_out_a_bad_model_and_says_so() {
         err.contains("input_cost_per_token: expected a price") && err.contains("2:bad"),
         "{err}"
     );
-    let diff = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table };
+    let diff = |file| PricesCommand::Diff { file, format: diff::DiffFormat::Table, json: false };
     let (_, _, err) = on_file(&text, diff).unwrap();
     assert!(err.contains("2:bad"), "{err}");
 }
@@ -235,7 +237,7 @@ fn a_file_that_cannot_be_used_ends_with_64() {
         fault.to_string().contains("prices.json:2: a: input_cost_per_token: expected"),
         "{fault}"
     );
-    assert_eq!(fault.downcast_ref::<Failure>().unwrap().exit_code(), 64);
+    assert_eq!(fault.downcast_ref::<Failure>().unwrap().exit().code(), 64);
 }
 
 #[test]
