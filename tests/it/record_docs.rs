@@ -237,3 +237,42 @@ fn page() -> String {
 fn the_page_of_records_shows_what_the_gateway_writes() {
     assert_eq!(is_fresh("docs/reference/records.md", |_| page()), Ok(()));
 }
+
+/// The members of a type in the reference of the API, and the types that they have.
+fn described<'a>(api: &'a str, name: &str) -> Vec<(&'a str, &'a str)> {
+    let Some((_, section)) = api.split_once(&format!("\n## {name}\n")) else { return Vec::new() };
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split_once("` | ")).collect()
+}
+
+#[test]
+fn the_page_of_records_names_each_member_that_the_api_describes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect("the page");
+    let (api, page) = (read("api.md"), read("records.md"));
+    let is_named = |name: &str| {
+        ["`", "."].iter().any(|before| {
+            ["`", "."].iter().any(|behind| page.contains(&format!("{before}{name}{behind}")))
+        })
+    };
+    let mut missing = Vec::new();
+    let types = [
+        "Record",
+        "RecordUsage",
+        "RecordTiming",
+        "Stages",
+        "RecordCost",
+        "RecordLine",
+        "RecordError",
+        "UnknownCost",
+        "Counted",
+        "Pass",
+    ];
+    for name in types {
+        let members = described(&api, name);
+        assert!(!members.is_empty(), "{name}");
+        missing.extend(members.into_iter().map(|(member, _)| member).filter(|it| !is_named(it)));
+    }
+    assert_eq!(missing, Vec::<&str>::new());
+}
