@@ -19,6 +19,8 @@ from programs import running
 
 BINARY = os.environ["TAXIMETER_BINARY"]
 TOKEN = "correct-horse-battery"
+# A method that is not described is 405 only for who may change things.
+TOKEN_ENTRY = {"id": "check", "sha256": hashlib.sha256(TOKEN.encode()).hexdigest(), "may": ["read", "change"]}
 KEYS = {"sk-acme": "acme", "sk-odd": "Zürich 50%"}
 SECONDS_MAX = 60
 CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
@@ -29,7 +31,7 @@ ENDLESS = "/api/v1/live/events"
 
 def configuration(folder, engine):
     return {
-        "listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "admin_token": TOKEN, "data_dir": str(folder / "data"),
+        "listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "admin_tokens": [TOKEN_ENTRY], "data_dir": str(folder / "data"),
         "billing": {"zone": "Asia/Kolkata"},
         "upstreams": [{"name": "local", "url": engine, "dialect": "openai"}],
         "tenants": {"keys": [{"id": tenant[:4], "tenant": tenant, "sha256": hashlib.sha256(key.encode()).hexdigest()}
