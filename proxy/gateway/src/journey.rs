@@ -114,17 +114,16 @@ async fn steps(
     let (mut head, body) = request.into_parts();
     peer.body_is_unread(!body.is_end_stream());
     identify::clear(gateway, peer, &head)?;
-    let answerer = page.map(Page::answerer).filter(|_| head.method == Method::OPTIONS);
-    match (answerer, identify::allowed(gateway, head.uri.path())) {
-        (Some(Answerer::Engine), _) => return preflight(worker, peer, report, head).await,
-        (Some(Answerer::Gateway), _) => return Ok(told(report, Page::allowed(&head.headers))),
-        (Some(Answerer::Nobody), allow) if allow.is_some() || gateway.config.passthrough => {
-            return Ok(told(report, refuse::options(allow.unwrap_or("OPTIONS"))));
+    if head.method == Method::OPTIONS {
+        match (page.map(Page::answerer), identify::allowed(gateway, head.uri.path())) {
+            (Some(Answerer::Engine), _) => return preflight(worker, peer, report, head).await,
+            (Some(Answerer::Gateway), _) => return Ok(told(report, Page::allowed(&head.headers))),
+            (Some(Answerer::Nobody), allow) if allow.is_some() || gateway.config.passthrough => {
+                return Ok(told(report, refuse::options(allow.unwrap_or("OPTIONS"))));
+            }
+            (None, Some(allow)) => return Ok(told(report, refuse::options(allow))),
+            _ => {}
         }
-        (None, Some(allow)) if head.method == Method::OPTIONS => {
-            return Ok(told(report, refuse::options(allow)));
-        }
-        _ => {}
     }
     let (route, path_model) = identify::route(gateway, &mut head)?;
     if route.billing == Billing::Probe {
