@@ -16,7 +16,7 @@ use commands::{
     schema, serve, simulate, verify, webhook,
 };
 
-use exit::{complain, text};
+use exit::{Exit, complain, text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,9 +68,7 @@ fn main() -> ExitCode {
         Err(fault) if is_broken_pipe(&fault) => ExitCode::SUCCESS,
         Err(fault) => {
             complain(&format!("taximeter: {}", text(&fault)));
-            fault
-                .downcast_ref::<Failure>()
-                .map_or(ExitCode::FAILURE, |failure| failure.exit().into())
+            fault.downcast_ref::<Failure>().map_or(Exit::Failed, Failure::exit).into()
         }
     }
 }

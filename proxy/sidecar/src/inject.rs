@@ -1,5 +1,7 @@
 //! What a pod should be.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,8 +18,6 @@ use crate::unfit::Unfit;
 const INJECTED: &str = "taximeter.io/injected";
 /// The label that says whom we stand beside.
 const SIDECAR: &str = "taximeter.io/sidecar";
-/// How the note begins that clients may go past the sidecar.
-pub(crate) const BY_NUMBER: &str = "a Service that finds the engine by its number";
 /// Where the sidecar listens unless told: the first of these that nobody has.
 const LISTEN_PORTS: [u16; 4] = [8080, 18080, 28080, 38080];
 
@@ -27,7 +27,34 @@ pub struct Injected {
     /// Its `metadata` and `spec`, and whatever else was there.
     pub pod: Value,
     /// What whoever runs it should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
+}
+
+/// What whoever runs a pod should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// Who asks for the engine's port by its number goes past the sidecar.
+    PastByNumber {
+        /// The number.
+        engine: u16,
+        /// The name of the sidecar's port.
+        port_name: &'static str,
+    },
+    /// A container takes variables from where they cannot be read; the text says what to do.
+    VariablesElsewhere(String),
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PastByNumber { engine, port_name } => write!(
+                f,
+                "a Service that finds the engine by its number {engine} goes past the meter; let \
+                 its targetPort be `{port_name}`"
+            ),
+            Self::VariablesElsewhere(text) => f.write_str(text),
+        }
+    }
 }
 
 /// What an earlier injection changed.
@@ -223,7 +250,7 @@ fn beside_engine(
     sidecar: &Sidecar,
     port: u16,
     known: Option<&Before>,
-) -> Result<(Work, Vec<String>), Unfit> {
+) -> Result<(Work, Vec<Note>), Unfit> {
     let mut engine = engine::find(list(spec, "containers"), sidecar)?;
     let known = known.and_then(|before| before.engine.as_ref()).map(EngineBefore::engine);
     if let Some(known) = known {
@@ -243,10 +270,7 @@ fn beside_engine(
     let mut notes = Vec::new();
     let port_name = engine.port_name.clone().unwrap_or_else(|| {
         let name = if is_taken { NAME } else { "http" };
-        notes.push(format!(
-            "{BY_NUMBER} {} goes past the meter; let its targetPort be `{name}`",
-            engine.port
-        ));
+        notes.push(Note::PastByNumber { engine: engine.port, port_name: name });
         name.to_owned()
     });
     let container = containers.iter_mut().find(|other| name_of(other) == engine.container);
@@ -267,7 +291,7 @@ fn beside_application(
     sidecar: &Sidecar,
     port: u16,
     known: Option<&Before>,
-) -> Result<(Work, Vec<String>), Unfit> {
+) -> Result<(Work, Vec<Note>), Unfit> {
     let known = known.map_or(&[][..], |before| before.variables.as_slice());
     let containers = list_in(spec, "containers")?;
     let left = |former: &&Former| {
@@ -278,7 +302,8 @@ fn beside_application(
     let Redirected { upstreams, variables, former, notes } =
         application::redirect(containers, sidecar, port, known)?;
     let before = Before { variables: former, ..Before::beside(Beside::Application) };
-    Ok((Work { port_name: String::new(), upstreams, variables, before }, notes))
+    let work = Work { port_name: String::new(), upstreams, variables, before };
+    Ok((work, notes.into_iter().map(Note::VariablesElsewhere).collect()))
 }
 
 /// Undoes what an injection beside something else changed.

@@ -38,7 +38,7 @@ mod sample;
 mod unfit;
 mod yaml;
 
-pub use inject::{Injected, inject};
+pub use inject::{Injected, Note, inject};
 pub use options::{Beside, Sidecar, Tenant, drain_seconds};
 pub use quantity::{Bytes, Cpu, JournalSize, Memory};
 pub use review::{Answered, Malformed, Reviewer};

@@ -6,6 +6,7 @@
 mod kinds;
 mod kserve;
 
+use std::fmt;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -177,9 +178,9 @@ fn one(
     for Place { object: at, pods, shape, note } in places {
         let Some(object) = before.pointer(&at) else { continue };
         let object = named(document.number, object);
-        let mut tell = |note: &str| told.notes.push(format!("{object}: {note}"));
+        let mut tell = |note: &dyn fmt::Display| told.notes.push(format!("{object}: {note}"));
         if pods.is_empty() {
-            tell("left as it is, it has no pod template");
+            tell(&"left as it is, it has no pod template");
         }
         for pod in pods {
             let Some(pod) = after.pointer_mut(&pod) else { continue };
@@ -191,9 +192,10 @@ fn one(
                 Ok(Some(Injected { pod: new, notes })) => {
                     *pod = new;
                     told.injected += 1;
-                    notes.iter().map(String::as_str).chain(note).for_each(&mut tell);
+                    notes.iter().for_each(|note| tell(note));
+                    note.iter().for_each(|note| tell(note));
                 }
-                Ok(None) => tell("left as it is, as it asks for"),
+                Ok(None) => tell(&"left as it is, as it asks for"),
                 Err(why) => {
                     let (line, object) = (document.line(&root, &at), object.clone());
                     faults.push(ManifestFault::Unfit { line, object, why });

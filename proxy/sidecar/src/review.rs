@@ -149,7 +149,8 @@ impl Reviewer {
             Ok(Some(injected)) => {
                 let operations = patch::between(pod, &injected.pod);
                 let patch = serde_json::to_string(&operations).unwrap_or_default();
-                let warnings = injected.notes.iter().flat_map(|note| warning(note)).collect();
+                let warnings =
+                    injected.notes.iter().flat_map(|note| warning(&note.to_string())).collect();
                 ((!operations.is_empty()).then_some(patch), warnings)
             }
             Err(why) => (None, warning(&format!("no sidecar: {why}"))),

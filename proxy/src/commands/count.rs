@@ -21,6 +21,8 @@ use super::failure::Failure;
 use super::model_files;
 use against::{Answer, Input};
 
+use crate::exit::Exit;
+
 const EXAMPLES: &str = "\
 Examples:
   echo 'Hello, world' | taximeter count --model gpt-5.4
@@ -99,7 +101,7 @@ pub(crate) fn run(
     writeln!(out, "{} tokens  ({} at {})", answer.tokens, answer.engine, url.authority())?;
     let difference = i128::from(count.tokens) - i128::from(answer.tokens);
     writeln!(out, "{difference:+} difference")?;
-    Ok(if difference == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if difference == 0 { ExitCode::SUCCESS } else { Exit::Failed.into() })
 }
 
 /// The input.

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &HealthyArgs) -> anyhow::Result<ExitCode> {
         Err(_) => format!("{}{path} does not answer within {} s", url.authority(), args.timeout),
     };
     exit::complain(&why);
-    Ok(ExitCode::FAILURE)
+    Ok(Exit::Failed.into())
 }
 
 /// Sends the request. It has no secrets, so any certificate of the gateway is accepted. If plain HTTP

@@ -11,9 +11,8 @@ use taximeter_config::{AdminRight, is_tenant_name};
 use taximeter_store::signing::SigningKey;
 
 use super::hex::hex;
+use crate::exit::Exit;
 
-/// Exit code for arguments that are not valid.
-const EXIT_USAGE: u8 = 2;
 /// Random bytes in a key. Nobody can guess them, so a plain hash protects the key.
 const KEY_BYTES: usize = 32;
 /// The start of every key. Scanners for leaked secrets can recognise it.
@@ -108,7 +107,7 @@ pub(crate) fn run(
     let mut random = [0; KEY_BYTES];
     if let Err(error) = getrandom::fill(&mut random) {
         writeln!(err, "cannot make a key: the system has no random numbers: {error}")?;
-        return Ok(ExitCode::FAILURE);
+        return Ok(Exit::Failed.into());
     }
     let key = format!("{KEY_PREFIX}{}", hex(&random));
     let sha256 = hex(&Sha256::digest(&key));
@@ -120,7 +119,7 @@ pub(crate) fn run(
             if !is_tenant_name(&id) {
                 let why = "is too long; use --id for a shorter one";
                 writeln!(err, "cannot make a key: the id {id:?} {why}")?;
-                return Ok(ExitCode::from(EXIT_USAGE));
+                return Ok(Exit::Usage.into());
             }
             let (id, tenant) = (serde_json::to_string(&id)?, serde_json::to_string(&args.tenant)?);
             let entry = format!("    - {{id: {id}, tenant: {tenant}, sha256: \"{sha256}\"}}");
@@ -212,7 +211,7 @@ mod tests {
     #[test]
     fn a_name_that_the_configuration_would_refuse_makes_no_key() {
         assert!(name("a/b").is_err() && name("").is_err() && name("acme").is_ok());
-        assert_eq!(new_key_exit(&"a".repeat(125)), format!("{:?}", ExitCode::from(EXIT_USAGE)));
+        assert_eq!(new_key_exit(&"a".repeat(125)), format!("{:?}", ExitCode::from(Exit::Usage)));
     }
 
     fn new_key_exit(tenant: &str) -> String {

@@ -17,6 +17,7 @@ use taximeter_store::{feeds, verify};
 use self::statement::StatementArgs;
 use super::ledger::{Ledger, LedgerArgs};
 use super::progress::Progress;
+use crate::exit::Exit;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,7 +93,7 @@ fn whole(
         export::verify(manifest, &mut store, &terms, now, &mut findings)?;
     }
     findings.write(out)?;
-    Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { Exit::Failed.into() })
 }
 
 fn rebuild(ledger: &Ledger, store: &mut Store, findings: &mut Findings) -> anyhow::Result<()> {

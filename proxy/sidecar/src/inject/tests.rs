@@ -208,7 +208,7 @@ fn a_base_url_from_elsewhere_is_handed_on() {
     before["spec"]["containers"][0]["envFrom"] = json!([{"secretRef": {"name": "s"}}]);
     let sidecar = sidecar(Beside::Application);
     let notes = inject(&before, &sidecar, false).unwrap().unwrap().notes;
-    assert!(notes[0].contains("say with --upstream what it was"), "{notes:?}");
+    assert!(notes[0].to_string().contains("say with --upstream what it was"), "{notes:?}");
 }
 
 #[test]
@@ -333,7 +333,8 @@ fn pods_that_cannot_have_one_say_why() {
 fn a_service_that_goes_by_number_is_told_of() {
     let note = |ports: Value| {
         let pod = vllm(&ports);
-        inject(&pod, &sidecar(Beside::Engine), false).unwrap().unwrap().notes
+        let notes = inject(&pod, &sidecar(Beside::Engine), false).unwrap().unwrap().notes;
+        notes.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(note(json!([{"name": "http", "containerPort": 8000}])), [""; 0]);
     let told = note(json!([{"containerPort": 8000}]));

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::container::NAME;
-use crate::inject::{Injected, engine_before, inject as inject_pod};
+use crate::inject::{Injected, Note, engine_before, inject as inject_pod};
 use crate::options::Sidecar;
 use crate::pod::{list, name_of, named, port};
 use crate::unfit::Unfit;
@@ -28,7 +28,7 @@ pub(super) fn inject(predictor: &Value, sidecar: &Sidecar) -> Result<Option<Inje
         return Ok(None);
     };
     // The number that clients ask is the sidecar's.
-    notes.retain(|note| !note.starts_with(crate::inject::BY_NUMBER));
+    notes.retain(|note| !matches!(note, Note::PastByNumber { .. }));
     Ok(Some(Injected { pod: predictor_of(pod), notes }))
 }
 

@@ -14,6 +14,7 @@ use super::import::{file_fault, tell};
 use super::list::table;
 use crate::commands::failure::Failure;
 use crate::commands::load;
+use crate::exit::Exit;
 
 /// The output format.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -46,7 +47,7 @@ pub(super) fn diff(
             writeln!(out, "{shown}")?;
         }
     }
-    Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if found.is_empty() { ExitCode::SUCCESS } else { Exit::Failed.into() })
 }
 
 /// Reads a price file, or a JSON file that `import` can read.

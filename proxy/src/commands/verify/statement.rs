@@ -20,6 +20,7 @@ use taximeter_store::verify;
 
 use crate::commands::ledger::Ledger;
 use crate::commands::period::configured_zone;
+use crate::exit::Exit;
 
 /// The algorithm of all signatures.
 const ALGORITHM: &str = "Ed25519";
@@ -192,7 +193,7 @@ fn check(
         writeln!(out, "wrong: {fault}")?;
     }
     if !wrong.is_empty() {
-        return Ok(ExitCode::FAILURE);
+        return Ok(Exit::Failed.into());
     }
     writeln!(out, "The signature is right, and every line and total adds up.")?;
     match (data_dir, statement.journals.len()) {
