@@ -287,6 +287,25 @@ impl RecordUsage {
         self.flags.push(Flag::Context);
     }
 
+    /// A usage of which all is known that a price depends on. Where each number comes from is not said.
+    #[must_use]
+    pub fn of(usage: &Usage, source: Source) -> Self {
+        Self {
+            source,
+            input_tokens: usage.input_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            cache_write_input_tokens: usage.cache_write_input_tokens,
+            cache_write_long_input_tokens: usage.cache_write_long_input_tokens,
+            output_tokens: usage.output_tokens,
+            reasoning_output_tokens: usage.reasoning_output_tokens,
+            modalities: usage.modalities.as_deref().map(Modalities::named),
+            units: usage.units.clone(),
+            conditions: usage.conditions.clone(),
+            passes: (!usage.passes.is_empty()).then(|| usage.passes.clone()),
+            ..Self::default()
+        }
+    }
+
     /// Notes that the output is not known, because the answer goes on after the request.
     pub fn go_on(&mut self) {
         self.source = Source::Unknown;

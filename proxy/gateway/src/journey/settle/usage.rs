@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use taximeter_ledger::{Counted, RecordUsage};
 use taximeter_meter::{Ending, Kinds, Measurement, Output, Reported, Wire};
-use taximeter_pricing::{Flag, Member, MeterName, Modalities, Source, Usage};
+use taximeter_pricing::{Flag, Member, MeterName, Source, Usage};
 
 use super::count::{Count, Tally};
 
@@ -151,21 +151,11 @@ pub(super) fn usage(
         _ => provenance.weakest(),
     };
     let recorded = RecordUsage {
-        source,
         sources: provenance.sources,
-        input_tokens: usage.input_tokens,
-        cache_read_input_tokens: usage.cache_read_input_tokens,
-        cache_write_input_tokens: usage.cache_write_input_tokens,
-        cache_write_long_input_tokens: usage.cache_write_long_input_tokens,
-        output_tokens: usage.output_tokens,
-        reasoning_output_tokens: usage.reasoning_output_tokens,
-        modalities: usage.modalities.as_deref().map(Modalities::named),
-        units: usage.units.clone(),
-        conditions: usage.conditions.clone(),
-        passes: (!usage.passes.is_empty()).then(|| usage.passes.clone()),
         counted: (kept != Counted::default()).then_some(kept),
         flagged: provenance.flagged,
         flags: provenance.flags,
+        ..RecordUsage::of(&usage, source)
     };
     (recorded, usage)
 }

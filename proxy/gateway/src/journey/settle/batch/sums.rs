@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use taximeter_ledger::RecordUsage;
-use taximeter_pricing::{Condition, Modalities, Pass, Source, Usage};
+use taximeter_pricing::{Condition, Pass, Source, Usage};
 
 /// Most models of one batch.
 const MODELS_MAX: usize = 16;
@@ -41,7 +41,10 @@ impl UsageSums {
     pub(super) fn add(&mut self, model: Option<String>, mut usage: RecordUsage) -> Option<()> {
         self.add_conditions(std::mem::take(&mut usage.conditions));
         for Pass { model, usage } in usage.passes.take().into_iter().flatten() {
-            add_to(&mut self.passes, model, recorded(usage))?;
+            // The conditions of all requests stand beside their sum.
+            let conditions = BTreeMap::new();
+            let usage = RecordUsage { conditions, ..RecordUsage::of(&usage, Source::Reported) };
+            add_to(&mut self.passes, model, usage)?;
         }
         add_to(&mut self.models, model, usage)
     }
@@ -99,22 +102,6 @@ fn add_to(
             models.push((model, usage));
             Some(())
         }
-    }
-}
-
-/// What a further model run used, as records have it.
-fn recorded(usage: Usage) -> RecordUsage {
-    RecordUsage {
-        source: Source::Reported,
-        input_tokens: usage.input_tokens,
-        cache_read_input_tokens: usage.cache_read_input_tokens,
-        cache_write_input_tokens: usage.cache_write_input_tokens,
-        cache_write_long_input_tokens: usage.cache_write_long_input_tokens,
-        output_tokens: usage.output_tokens,
-        reasoning_output_tokens: usage.reasoning_output_tokens,
-        modalities: usage.modalities.as_deref().map(Modalities::named),
-        units: usage.units,
-        ..RecordUsage::default()
     }
 }
 

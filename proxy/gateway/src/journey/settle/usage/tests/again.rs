@@ -5,7 +5,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 use taximeter_meter::Reported;
-use taximeter_pricing::{ByModality, Condition, Pass, PriceBook, Query};
+use taximeter_pricing::{ByModality, Condition, Modalities, Pass, PriceBook, Query};
 
 use super::*;
 
