@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -37,6 +38,8 @@ pub struct Query<'a> {
 /// by these rules has no price.
 #[derive(Debug, Clone)]
 pub struct PriceBook {
+    /// Another one for each content that a book has had in this process.
+    number: u64,
     /// In order of preference: overrides before built-in rows, rows with a provider before rows
     /// without, later rows before earlier ones.
     rows: Vec<Row>,
@@ -76,6 +79,7 @@ impl PriceBook {
     #[must_use]
     pub fn empty() -> Self {
         Self {
+            number: next_number(),
             rows: Vec::new(),
             overrides: 0,
             named: HashMap::new(),
@@ -122,7 +126,7 @@ impl PriceBook {
     #[must_use]
     pub fn in_currency(self, currency: Currency, mut exchange: Vec<ExchangeRate>) -> Self {
         exchange.sort_by_key(|rate| Reverse(rate.since));
-        Self { currency, exchange, ..self }
+        Self { number: next_number(), currency, exchange, ..self }
     }
 
     fn indexed(self) -> Self {
@@ -148,7 +152,7 @@ impl PriceBook {
         small.values_mut().for_each(|positions| positions.sort_unstable());
         let rows = small.values().flatten().filter_map(|&position| self.rows.get(position));
         let with_capitals = rows.filter_map(|row| row.provider.clone()).collect();
-        Self { named, small, with_capitals, ..self }
+        Self { number: next_number(), named, small, with_capitals, ..self }
     }
 
     /// The row that prices a request. `None` if the book has none. [`lookup`](Self::lookup) says why.
@@ -178,6 +182,21 @@ impl PriceBook {
         positions: Option<&'a Vec<usize>>,
     ) -> impl Iterator<Item = &'a Row> {
         positions.into_iter().flatten().filter_map(|&position| self.rows.get(position))
+    }
+
+    /// Tells this book from all others. Those with the same number have the same content.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The row at a position.
+    pub(crate) fn row(&self, position: usize) -> Option<&Row> {
+        self.rows.get(position)
+    }
+
+    /// The position of one of the rows.
+    pub(crate) fn position(&self, row: &Row) -> Option<usize> {
+        self.rows.element_offset(row)
     }
 
     /// Whether costs at the prices of `row` can be billed on `day`.
@@ -221,6 +240,11 @@ impl PriceBook {
     pub fn version(&self) -> &str {
         &self.version
     }
+}
+
+fn next_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed)
 }
 
 pub(crate) fn day(at: Timestamp) -> Date {

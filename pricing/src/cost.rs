@@ -119,7 +119,12 @@ impl PriceBook {
             NoRow::NotBegun { name, from, price_id } => {
                 PriceError::NotBegun { model: name.to_owned(), from, price_id }
             }
-            reason => PriceError::NoRow { reason: reason.to_string() },
+            NoRow::Tuned(model)
+            | NoRow::Variant(model)
+            | NoRow::Deployment(model)
+            | NoRow::Region { name: model, .. } => {
+                PriceError::NoRow { model: model.to_owned(), reason: missing.with_name("") }
+            }
         })?;
         let factor = self.exchange(row.currency, query.at).ok_or_else(|| unknown(&row.model))?;
         let names_region = how.has(Rule::Region);

@@ -10,6 +10,8 @@
 //! - One set of rates prices a request. What this set lacks is unknown (`tariff.rs`).
 //! - Each token is on exactly one meter (`quantities.rs`). Cached tokens are part of the input, and
 //!   reasoning is part of the output.
+//! - Results depend on the arguments alone. Which row a name led to is remembered
+//!   (`lookup/outcomes.rs`), for the same book, day and provider.
 //!
 //! This crate knows no HTTP, provider JSON or tenants.
 //!

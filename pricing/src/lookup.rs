@@ -4,6 +4,7 @@
 //! its own name, by an alias, and by the name of a dated snapshot.
 
 mod nearest;
+mod outcomes;
 
 use std::borrow::Cow;
 
@@ -15,6 +16,7 @@ use crate::row::Row;
 use crate::rule::{PriceMatch, Rule};
 use crate::usage::Condition;
 pub use nearest::Everywhere;
+use outcomes::{Key, remembered};
 
 /// A row that prices a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +90,27 @@ pub enum NoRow<'q> {
     },
 }
 
+impl NoRow<'_> {
+    /// The same of another name.
+    pub(crate) fn with_name<'q>(&self, name: &'q str) -> NoRow<'q> {
+        match self {
+            Self::Unknown(_) => NoRow::Unknown(name),
+            Self::Ended { until, price_id, .. } => {
+                NoRow::Ended { name, until: *until, price_id: price_id.clone() }
+            }
+            Self::NotBegun { from, price_id, .. } => {
+                NoRow::NotBegun { name, from: *from, price_id: price_id.clone() }
+            }
+            Self::Tuned(_) => NoRow::Tuned(name),
+            Self::Variant(_) => NoRow::Variant(name),
+            Self::Deployment(_) => NoRow::Deployment(name),
+            Self::Region { region, price_id, .. } => {
+                NoRow::Region { name, region: region.clone(), price_id: price_id.clone() }
+            }
+        }
+    }
+}
+
 impl PriceBook {
     /// The row that prices a request, and what found it.
     ///
@@ -125,31 +148,33 @@ impl PriceBook {
     fn named<'q>(
         &self,
         name: &'q str,
-        provider: Option<&str>,
+        provider: Option<&'q str>,
         day: Date,
     ) -> Result<Found<'_>, NoRow<'q>> {
-        let is_wanted = |row: &Row| row.prices(provider, day) && self.has_rate(row, day);
-        match self.rows_named(name).find(|row| is_wanted(row)) {
-            Some(row) => {
-                let how = by_name(row.model == name);
-                Ok(Found { row, how, region: None })
-            }
-            None => self.formed(name, provider, day, |_| true).map_err(|missing| match missing {
-                NoRow::Region { .. } => missing,
-                missing => self.at_another_time(name, provider, day).unwrap_or(missing),
-            }),
-        }
+        let key = Key { book: self.number(), day, provider, name };
+        remembered(self, &key, || self.named_anew(name, provider, day))
     }
 
-    /// When the rows of a name and its forms were in force that are not on `day`: `None` if it has
-    /// no rows.
-    fn at_another_time<'q>(
+    fn named_anew<'q>(
         &self,
         name: &'q str,
         provider: Option<&str>,
         day: Date,
-    ) -> Option<NoRow<'q>> {
+    ) -> Result<Found<'_>, NoRow<'q>> {
+        let is_wanted = |row: &Row| row.prices(provider, day) && self.has_rate(row, day);
+        if let Some(row) = self.rows_named(name).find(|row| is_wanted(row)) {
+            return Ok(Found { row, how: by_name(row.model == name), region: None });
+        }
         let provider = provider.unwrap_or_default();
+        self.formed(name, provider, day, |_| true).map_err(|missing| match missing {
+            NoRow::Region { .. } => missing,
+            missing => self.at_another_time(name, provider, day).unwrap_or(missing),
+        })
+    }
+
+    /// When the rows of a name and its forms were in force that are not on `day`: `None` if it has
+    /// no rows.
+    fn at_another_time<'q>(&self, name: &'q str, provider: &str, day: Date) -> Option<NoRow<'q>> {
         let parts = Name::of(provider, name);
         let is_own = |row: &&Row| row.provider.as_deref().is_none_or(|of| of == provider);
         let own = self.rows_named(name).filter(is_own);
@@ -171,11 +196,10 @@ impl PriceBook {
     pub(crate) fn formed<'q>(
         &self,
         name: &'q str,
-        provider: Option<&str>,
+        provider: &str,
         day: Date,
         wanted: impl Fn(&Row) -> bool,
     ) -> Result<Found<'_>, NoRow<'q>> {
-        let provider = provider.unwrap_or_default();
         let parts = Name::of(provider, name);
         let holds = |row: &Row| row.holds_on(day) && self.has_rate(row, day) && wanted(row);
         for form in parts.forms() {

@@ -4,6 +4,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use crate::currency::Currency;
+use crate::lookup::NoRow;
 use crate::meter::MeterName;
 use crate::rule::PriceMatch;
 use crate::tariff::Combination;
@@ -81,10 +82,12 @@ pub enum PriceError {
         price_id: String,
     },
     /// There is no row for such a name, or none that says what its region costs.
-    #[error("{reason}")]
+    #[error("{}", reason.with_name(model))]
     NoRow {
-        /// What [`NoRow`](crate::NoRow) says.
-        reason: String,
+        /// The model.
+        model: String,
+        /// What its name says, without the name.
+        reason: NoRow<'static>,
     },
     /// The answer reports a condition, such as a region, and the row has prices for other values of it
     /// only.

@@ -1,4 +1,7 @@
+mod again;
 mod documented;
+
+use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 

@@ -233,7 +233,7 @@ fn other_prices(registry: &Registry) -> BTreeSet<&str> {
     let (mut found, mut other_prices) = (BTreeMap::new(), BTreeSet::new());
     for Listed { provider, row: own, .. } in names {
         let Some(row) = book.find(&query(provider, own)) else { continue };
-        let got = book.formed(own, Some(provider), day, |row| &row.model != own);
+        let got = book.formed(own, provider, day, |row| &row.model != own);
         println!("{provider:20} {own:70} {}", shown(&got));
         let Ok(got) = got else { continue };
         assert_eq!(got.row.provider, row.provider);
