@@ -107,26 +107,12 @@ impl PriceBook {
 
     /// The row of a request, and what found it.
     fn scaled_row(&self, query: &Query<'_>) -> Result<(ScaledRow<'_>, PriceMatch), PriceError> {
-        let unknown = |model: &str| PriceError::UnknownModel {
-            model: model.to_owned(),
-            currency: self.currency(),
-        };
-        let Found { row, how, region } = self.lookup(query).map_err(|missing| match missing {
-            NoRow::Unknown(model) => unknown(model),
-            NoRow::Ended { name, until, price_id } => {
-                PriceError::Ended { model: name.to_owned(), until, price_id }
-            }
-            NoRow::NotBegun { name, from, price_id } => {
-                PriceError::NotBegun { model: name.to_owned(), from, price_id }
-            }
-            NoRow::Tuned(model)
-            | NoRow::Variant(model)
-            | NoRow::Deployment(model)
-            | NoRow::Region { name: model, .. } => {
-                PriceError::NoRow { model: model.to_owned(), reason: missing.with_name("") }
-            }
-        })?;
-        let factor = self.exchange(row.currency, query.at).ok_or_else(|| unknown(&row.model))?;
+        let currency = self.currency();
+        let Found { row, how, region } =
+            self.lookup(query).map_err(|missing| PriceError::of(&missing, currency))?;
+        let factor = self
+            .exchange(row.currency, query.at)
+            .ok_or_else(|| PriceError::of(&NoRow::Unknown(&row.model), currency))?;
         let names_region = how.has(Rule::Region);
         Ok((ScaledRow { row, factor, region, names_region }, how))
     }

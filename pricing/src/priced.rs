@@ -132,6 +132,27 @@ pub enum PriceError {
     Overflow,
 }
 
+impl PriceError {
+    /// There is no row, in a book for bills in `currency`.
+    pub(crate) fn of(missing: &NoRow<'_>, currency: Currency) -> Self {
+        match *missing {
+            NoRow::Unknown(model) => Self::UnknownModel { model: model.to_owned(), currency },
+            NoRow::Ended { name, until, ref price_id } => {
+                Self::Ended { model: name.to_owned(), until, price_id: price_id.clone() }
+            }
+            NoRow::NotBegun { name, from, ref price_id } => {
+                Self::NotBegun { model: name.to_owned(), from, price_id: price_id.clone() }
+            }
+            NoRow::Tuned(model)
+            | NoRow::Variant(model)
+            | NoRow::Deployment(model)
+            | NoRow::Region { name: model, .. } => {
+                Self::NoRow { model: model.to_owned(), reason: missing.with_name("") }
+            }
+        }
+    }
+}
+
 /// A cost that is not known as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpriced {

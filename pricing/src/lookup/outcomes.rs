@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use jiff::civil::Date;
 
-use super::{Found, NoRow};
+use super::found::{Found, NoRow};
 use crate::book::PriceBook;
 use crate::rule::PriceMatch;
 
