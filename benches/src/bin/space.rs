@@ -1,0 +1,399 @@
+//! How many bytes a request takes: in the journal, in an open segment and in closed ones, and in the
+//! SQLite store; and how many a mark of progress takes.
+//!
+//! `space` prints the table; `benches/run --only space` builds and starts it. The entries are made
+//! here, as the gateway writes them, and go through the journal and the store themselves.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use clap::Parser;
+use jiff::{SignedDuration, Timestamp};
+use taximeter_benches::clock::pause;
+use taximeter_benches::say;
+use taximeter_config::{Durability, OnDamage, OnUnavailable};
+use taximeter_journal::{AppendError, Journal, Options, read};
+use taximeter_ledger::{
+    Charge, Entry, Kind, Progress, Record, RecordCost, RecordUsage, RequestId, Reserve, Stages,
+    TenantId,
+};
+use taximeter_store::{Store, feeds};
+use uuid::Builder;
+
+/// Small, so that some segments are closed in every form.
+const SEGMENT_BYTES: u64 = 4 << 20;
+const QUEUE_BYTES_MAX: usize = 16 << 20;
+/// Between two looks at a full queue.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+/// Between two requests.
+const INTERVAL: SignedDuration = SignedDuration::from_micros(500);
+/// As many as `benches/taximeter.yaml` has.
+const TENANTS: [&str; 4] = ["acme", "blue", "city", "dock"];
+/// Requests that report progress, and how often each does.
+const RUNNING: u32 = 1_000;
+const MARKS: u32 = 10;
+/// Letters and digits of a response id, behind its prefix.
+const RESPONSE_ID_LENGTH: usize = 29;
+
+/// What the bench's engine answers: `benches/run` asks for a model without a price.
+const RECORD: &str = r#"{
+    "id": "0193e9a0-0000-7000-8000-000000000000", "request_id": "", "attempt": 1,
+    "gateway": "bench/0", "started_at": "2026-11-01T00:00:00Z", "ended_at": "2026-11-01T00:00:00Z",
+    "tenant": "acme", "key_id": "acme", "identity": "api_key", "operation": "chat",
+    "route": "/v1/chat/completions", "stream": false, "upstream": "engine", "provider": "vllm",
+    "request_model": "bench-model", "response_model": "bench-model",
+    "response_id": "chatcmpl-7b0cf4e1a2d94c55b1f6a3c8d0e94712", "status": 200, "end": "complete",
+    "finish_reasons": ["stop"],
+    "usage": {
+        "source": "reported", "sources": {"input_tokens": "reported", "output_tokens": "reported"},
+        "input_tokens": 42, "output_tokens": 6
+    },
+    "timing": {"output_chunks": 0, "duration": 0.0, "gateway": 0.0},
+    "cost_unknown": [{"reason": "no_price", "of": "bench-model"}]
+}"#;
+
+const COST: &str = r#"{
+    "currency": "USD", "amount": "0.000012", "list_amount": "0.000012",
+    "price_id": "overrides@2026-11-01#vllm/bench-model", "price_match": "exact",
+    "lines": [
+        {"meter": "input", "tokens": 42, "unit_price": "0.0000002", "amount": "0.0000084"},
+        {"meter": "output", "tokens": 6, "unit_price": "0.0000006", "amount": "0.0000036"}
+    ]
+}"#;
+
+/// Of a stream that runs: its prompt is estimated, and its output is what has gone by.
+const RUNNING_USAGE: &str = r#"{
+    "source": "counted", "sources": {"input_tokens": "counted", "output_tokens": "counted"},
+    "input_tokens": 72, "output_tokens": 0, "counted": {"input_tokens": 72, "output_tokens": 0},
+    "flagged": {
+        "input_tokens": ["estimated", "missing"], "output_tokens": ["estimated", "missing"]
+    },
+    "flags": ["estimated", "missing"]
+}"#;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Requests of each kind.
+    #[arg(long, default_value_t = 96_000)]
+    requests: u32,
+}
+
+fn main() -> Result<()> {
+    let Arguments { requests } = Arguments::parse();
+    let kinds =
+        [("the bench's", false, false), ("random ids", true, false), ("and a price", true, true)];
+    let mut sizes = Vec::new();
+    for (_, has_random_ids, has_price) in kinds {
+        let mut load = Load::new(has_random_ids, has_price)?;
+        sizes.push(Sizes::of(&mut load, requests)?);
+    }
+    let label = format!("bytes per request, of {requests} requests");
+    row(&label, &kinds.map(|(name, ..)| name.to_owned()));
+    for (label, size) in [
+        (
+            "journal: the open segment",
+            (|sizes| sizes.open.per_request()) as fn(&Sizes) -> Option<f64>,
+        ),
+        ("  closed segments, not compressed", |sizes| sizes.closed.per_request()),
+        ("  closed segments, compressed", |sizes| sizes.compressed.per_request()),
+        ("  all segments", |sizes| sizes.journal().per_request()),
+        ("SQLite store, with its indexes", |sizes| sizes.store.per_request()),
+    ] {
+        let cells: Vec<_> = sizes.iter().map(|sizes| cell(size(sizes))).collect();
+        row(label, &cells);
+    }
+    row("bytes per mark of progress, in the open segment", &[cell(Some(mark()?))]);
+    Ok(())
+}
+
+fn row(label: &str, cells: &[String]) {
+    let cells: String = cells.iter().map(|cell| format!("{cell:>14}")).collect();
+    say(&format!("{label:<50}{cells}"));
+}
+
+fn cell(bytes: Option<f64>) -> String {
+    bytes.map_or_else(|| "–".to_owned(), |bytes| format!("{bytes:.1}"))
+}
+
+/// Bytes of some files, and the requests that are in them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Size {
+    bytes: u64,
+    requests: u64,
+}
+
+impl Size {
+    fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.requests += other.requests;
+    }
+
+    /// `None` without requests.
+    fn per_request(self) -> Option<f64> {
+        (self.requests > 0).then(|| self.bytes as f64 / self.requests as f64)
+    }
+}
+
+/// What the requests of one kind take.
+#[derive(Debug, Default)]
+struct Sizes {
+    open: Size,
+    closed: Size,
+    compressed: Size,
+    store: Size,
+}
+
+impl Sizes {
+    fn of(load: &mut Load, requests: u32) -> Result<Self> {
+        let dir = tempfile::tempdir()?;
+        write(dir.path(), SEGMENT_BYTES, |append| {
+            for _ in 0..requests {
+                let record = load.request()?;
+                append(&Entry::Reserve(Box::new(reserve(&record))))?;
+                append(&Entry::Post(Box::new(record)))?;
+            }
+            Ok(())
+        })?;
+        let mut sizes = Self::default();
+        let segments = segments(dir.path())?;
+        for (position, segment) in segments.iter().enumerate() {
+            let of_its_form = match segment.name.ends_with(".zst") {
+                true => &mut sizes.compressed,
+                false if position + 1 == segments.len() => &mut sizes.open,
+                false => &mut sizes.closed,
+            };
+            of_its_form.add(segment.size);
+        }
+        Store::open(dir.path())?.catch_up(&mut feeds(dir.path()))?;
+        // Who closes a store last leaves all of it in one file.
+        let bytes = fs::metadata(dir.path().join("store.sqlite"))?.len();
+        sizes.store = Size { bytes, requests: requests.into() };
+        Ok(sizes)
+    }
+
+    fn journal(&self) -> Size {
+        let mut all = self.open;
+        all.add(self.closed);
+        all.add(self.compressed);
+        all
+    }
+}
+
+/// A file of a journal.
+struct Segment {
+    name: String,
+    /// Number of its first entry.
+    first: u64,
+    size: Size,
+}
+
+/// The files of a journal in order, each with the requests that end in it.
+fn segments(dir: &Path) -> Result<Vec<Segment>> {
+    let mut segments = Vec::new();
+    for file in fs::read_dir(dir)? {
+        let file = file?;
+        let name = file.file_name().to_string_lossy().into_owned();
+        let stem = name.strip_suffix(".zst").unwrap_or(&name);
+        let first = stem.strip_prefix("journal-").and_then(|stem| stem.strip_suffix(".tlj"));
+        let Some(first) = first.and_then(|first| first.parse().ok()) else { continue };
+        let size = Size { bytes: file.metadata()?.len(), requests: 0 };
+        segments.push(Segment { name, first, size });
+    }
+    segments.sort_by_key(|segment| segment.first);
+    for entry in read(dir, 1) {
+        let entry = entry.map_err(|error| anyhow!("{error:?}"))?;
+        let segment = segments.iter_mut().rfind(|segment| segment.first <= entry.seq);
+        if entry.kind == Kind::Post
+            && let Some(segment) = segment
+        {
+            segment.size.requests += 1;
+        }
+    }
+    Ok(segments)
+}
+
+/// Writes a journal to its end.
+fn write(
+    dir: &Path,
+    segment_bytes: u64,
+    entries: impl FnOnce(&mut dyn FnMut(&Entry) -> Result<()>) -> Result<()>,
+) -> Result<()> {
+    let options = Options {
+        gateway: "bench/0".to_owned(),
+        // Syncing adds marks by the clock and not by the request.
+        durability: Durability::Os,
+        recovery: OnDamage::Strict,
+        unavailable: OnUnavailable::Refuse,
+        queue_bytes_max: QUEUE_BYTES_MAX,
+        segment_bytes,
+        now: taximeter_system::clock::wall,
+        tell: Box::new(|event| say(&format!("{event:?}"))),
+    };
+    let (journal, _) = Journal::open(dir, options, &|_| Charge::default())?;
+    entries(&mut |entry| {
+        loop {
+            match journal.append(entry) {
+                Ok(written) => {
+                    drop(written);
+                    return Ok(());
+                }
+                Err(AppendError::QueueFull) => pause(LOOK_INTERVAL),
+                Err(error) => bail!("the journal takes no entry: {error:?}"),
+            }
+        }
+    })?;
+    journal.close()?;
+    Ok(())
+}
+
+/// Bytes of a mark: what a journal has more in which the same requests report progress.
+fn mark() -> Result<f64> {
+    let usage: RecordUsage = serde_json::from_str(RUNNING_USAGE)?;
+    let bytes = |marks: u32| {
+        let dir = tempfile::tempdir()?;
+        let mut load = Load::new(true, false)?;
+        let running: Vec<_> = (0..RUNNING).map(|_| load.request()).collect::<Result<_>>()?;
+        write(dir.path(), u64::MAX, |append| {
+            for record in &running {
+                append(&Entry::Reserve(Box::new(reserve(record))))?;
+            }
+            for number in 0..marks {
+                for record in &running {
+                    append(&Entry::Progress(Box::new(progress(record, &usage, number))))?;
+                }
+            }
+            running.into_iter().try_for_each(|record| append(&Entry::Post(Box::new(record))))
+        })?;
+        let segments = segments(dir.path())?;
+        anyhow::Ok(segments.iter().map(|segment| segment.size.bytes).sum::<u64>())
+    };
+    let (without, with) = (bytes(0)?, bytes(MARKS)?);
+    Ok((with - without) as f64 / f64::from(RUNNING * MARKS))
+}
+
+fn progress(record: &Record, usage: &RecordUsage, number: u32) -> Progress {
+    let output_tokens = Some(u64::from(number + 1) * 211);
+    let mut usage = RecordUsage { output_tokens, ..usage.clone() };
+    if let Some(counted) = &mut usage.counted {
+        counted.output_tokens = output_tokens;
+    }
+    Progress {
+        id: record.id,
+        at: record.started_at + SignedDuration::from_secs(5 * i64::from(number + 1)),
+        response_model: record.response_model.clone(),
+        response_id: None,
+        service_tier: None,
+        usage,
+    }
+}
+
+/// The reservation that the gateway makes before it sends the request.
+fn reserve(record: &Record) -> Reserve {
+    Reserve {
+        id: record.id,
+        request_id: record.request_id.clone(),
+        started_at: record.started_at,
+        tenant: record.tenant.clone(),
+        key_id: record.key_id.clone(),
+        identity: record.identity,
+        labels: record.labels.clone(),
+        operation: record.operation.clone(),
+        route: record.route.clone(),
+        stream: record.stream,
+        upstream: record.upstream.clone(),
+        provider: record.provider.clone(),
+        request_model: record.request_model.clone(),
+        service_tier: None,
+        amount: None,
+        input_tokens: Some(72),
+        output_tokens: Some(0),
+        context: false,
+        background: false,
+    }
+}
+
+/// Makes requests. The same ones each time.
+struct Load {
+    pattern: Record,
+    /// Whether client and engine make ids of their own.
+    has_random_ids: bool,
+    cost: Option<RecordCost>,
+    at: Timestamp,
+    made: usize,
+    random: u64,
+}
+
+impl Load {
+    fn new(has_random_ids: bool, has_price: bool) -> Result<Self> {
+        let cost = if has_price { Some(serde_json::from_str(COST)?) } else { None };
+        let pattern: Record = serde_json::from_str(RECORD)?;
+        Ok(Self { at: pattern.started_at, pattern, has_random_ids, cost, made: 0, random: 0 })
+    }
+
+    fn request(&mut self) -> Result<Record> {
+        let mut record = self.pattern.clone();
+        let tenant = TENANTS.get(self.made % TENANTS.len()).copied().unwrap_or_default();
+        (record.tenant, record.key_id) = (TenantId::new(tenant)?, Some(tenant.to_owned()));
+        self.made += 1;
+        let late = self.below(100);
+        self.at += INTERVAL + SignedDuration::from_micros(late.into());
+        record.started_at = self.at;
+        let [a, b] = [self.next(), self.next()];
+        let random = u128::from(a) << 64 | u128::from(b);
+        let [random_bytes @ .., _, _, _, _, _, _] = random.to_be_bytes();
+        let millis = self.at.as_millisecond().unsigned_abs();
+        let id = Builder::from_unix_timestamp_millis(millis, &random_bytes).into_uuid();
+        record.id = RequestId(id);
+        record.request_id = id.to_string();
+        if self.has_random_ids {
+            let random = u128::from(self.next()) << 64 | u128::from(self.next());
+            record.request_id =
+                Builder::from_random_bytes(random.to_be_bytes()).into_uuid().to_string();
+            record.response_id = Some(format!("chatcmpl-{}", self.word()));
+        }
+        self.time(&mut record);
+        if let Some(cost) = &self.cost {
+            (record.cost, record.cost_unknown) = (Some(cost.clone()), Vec::new());
+        }
+        Ok(record)
+    }
+
+    fn time(&mut self, record: &mut Record) {
+        // Identified, read, routed, reserved, sent, answered, settled.
+        let mut ended = 0;
+        let ends = [20, 25, 15, 200, 15, 900, 60].map(|most| {
+            ended += most / 2 + self.below(most);
+            Some(Duration::from_micros(ended.into()))
+        });
+        let [identify, body, route, admit, connect, answer, settle] = ends;
+        let seconds = |end: Option<Duration>| end.unwrap_or_default().as_secs_f64();
+        record.timing.duration = seconds(answer);
+        record.timing.gateway = seconds(connect);
+        record.timing.stages = Some(Stages::ending([
+            identify, body, route, admit, connect, None, None, answer, settle,
+        ]));
+        record.ended_at = record.started_at + SignedDuration::from_micros(ended.into());
+    }
+
+    /// Random letters and digits.
+    fn word(&mut self) -> String {
+        const LETTERS: &[u8; 62] =
+            b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let letter = |at: u32| LETTERS.get(at as usize).copied();
+        (0..RESPONSE_ID_LENGTH).filter_map(|_| letter(self.below(62))).map(char::from).collect()
+    }
+
+    fn below(&mut self, limit: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(limit)).unwrap_or(0)
+    }
+
+    /// SplitMix64.
+    const fn next(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
