@@ -4,7 +4,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::{Digest, Digester, HEADER_BYTES, Reader, SegmentHeader, SyncMark};
+use taximeter_ledger::{
+    Digest, Digester, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark,
+};
+use uuid::Uuid;
 
 use super::disk::{Disk, How, Identity, OpenFile, Status};
 
@@ -14,6 +17,7 @@ pub(super) struct Segment {
     file: Arc<dyn OpenFile>,
     path: PathBuf,
     identity: Identity,
+    ledger: LedgerId,
     length: u64,
     /// A write failed half way: what is behind `length` is to be cut off.
     torn: bool,
@@ -22,12 +26,12 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Begins a segment with `frames` in it. It takes its name when it is whole, and synced if it is
+    /// Begins a segment with `frames` in it, which have the strings of `table`. It takes its name when it is whole, and synced if it is
     /// to be marked, replacing what had the name.
     pub(super) fn create(
         dir: &Path,
         header: &SegmentHeader,
-        frames: &[u8],
+        (table, frames): (&[u8], &[u8]),
         disk: &dyn Disk,
     ) -> io::Result<Self> {
         let path = path(dir, header.first_seq());
@@ -41,9 +45,12 @@ impl Segment {
         let mut bytes = Vec::new();
         header.encode(&mut bytes);
         let mut digester = header.digester(&bytes);
+        digester.hold(table);
         digester.add(frames);
+        bytes.extend_from_slice(table);
         bytes.extend_from_slice(frames);
-        let mut segment = Self { file, path, identity, length: 0, torn: false, digester };
+        let ledger = header.ledger;
+        let mut segment = Self { file, path, identity, ledger, length: 0, torn: false, digester };
         segment.write(&bytes)?;
         if header.has_sync_marks {
             segment.file.sync()?;
@@ -59,14 +66,14 @@ impl Segment {
     /// behind is cut off.
     pub(super) fn open(
         path: &Path,
-        length: u64,
-        digester: Digester,
+        (length, digester): (u64, Digester),
+        ledger: LedgerId,
         disk: &dyn Disk,
     ) -> io::Result<Self> {
         let file = disk.open(path, How::Append)?;
         file.set_len(length)?;
         let identity = file.status()?.identity;
-        Ok(Self { file, path: path.to_owned(), identity, length, torn: false, digester })
+        Ok(Self { file, path: path.to_owned(), identity, ledger, length, torn: false, digester })
     }
 
     /// Appends all of `frames`, or nothing that outlives the next attempt.
@@ -95,7 +102,7 @@ impl Segment {
     /// Says that all entries up to `synced` are on the disk.
     pub(super) fn mark(&mut self, synced: u64) -> io::Result<()> {
         let mut bytes = Vec::new();
-        SyncMark { synced }.append(&mut bytes);
+        SyncMark { synced }.append(self.ledger, &mut bytes);
         self.write(&bytes)
     }
 
@@ -127,6 +134,9 @@ impl Segment {
 const EXTENSION: &str = "tlj";
 const UNNAMED: &str = "tlj.new";
 
+/// Longest file with the identity of a ledger.
+const LEDGER_BYTES_MAX: usize = 64;
+
 /// Files that are put aside by one name.
 const ASIDE_MAX: u32 = 1000;
 
@@ -144,6 +154,47 @@ pub(super) fn create_dir(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Resul
         disk.sync_dir(if above.as_os_str().is_empty() { Path::new(".") } else { above })?;
     }
     Ok(())
+}
+
+/// The file that keeps the identity of the ledger.
+const LEDGER: &str = "ledger.id";
+
+/// The identity of the ledger in `dir`. It is made with the first segment. Its file is written
+/// again from the segments if it is lost.
+pub(super) fn ledger(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<LedgerId> {
+    if let Some(known) = known_ledger(dir, disk)? {
+        return Ok(known);
+    }
+    let in_segment = |path: &Path| header(path, disk).ok().flatten();
+    let written = list(dir, disk)?.iter().rev().find_map(|(_, path)| in_segment(path));
+    let ledger = written.map_or_else(|| LedgerId(Uuid::new_v4()), |header| header.ledger);
+    let path = dir.join(LEDGER);
+    let unnamed = path.with_extension("id.new");
+    match disk.remove(&unnamed) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = disk.open(&unnamed, How::Create)?;
+    write(&*file, format!("{ledger}\n").as_bytes())?;
+    if synced {
+        file.sync()?;
+    }
+    disk.rename(&unnamed, &path)?;
+    if synced {
+        disk.sync_dir(dir)?;
+    }
+    Ok(ledger)
+}
+
+/// The identity that the file in `dir` says. `None` if there is no such file, or if a power cut has
+/// emptied it.
+pub(super) fn known_ledger(dir: &Path, disk: &dyn Disk) -> io::Result<Option<LedgerId>> {
+    let text = match read(&dir.join(LEDGER), disk, LEDGER_BYTES_MAX) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read?,
+    };
+    let text = String::from_utf8_lossy(&text);
+    Ok(text.trim_end().parse().ok().map(LedgerId))
 }
 
 /// The header of a segment, if it is whole.

@@ -37,7 +37,9 @@ pub(super) fn is_behind_all_synced(
     let mut reader = Reader::new(None, u64::MAX);
     reader.feed(before);
     let _ = reader.next_entry();
-    let is_marked = reader.header().is_some_and(|header| header.has_sync_marks);
+    let Some(header) = reader.header().filter(|header| header.has_sync_marks) else {
+        return Ok(false);
+    };
     let damaged = reader.position().seq + 1;
-    Ok(is_marked && SyncMark::last_in(behind).is_none_or(|synced| synced < damaged))
+    Ok(SyncMark::last_in(behind, header.ledger).is_none_or(|synced| synced < damaged))
 }

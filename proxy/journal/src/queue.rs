@@ -17,12 +17,13 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use taximeter_config::OnUnavailable;
-use taximeter_ledger::{Change, Digest, EncodedEntry, Entry, Position};
+use taximeter_ledger::{Change, Digest, EncodedEntry, Entry, Position, StringsSoFar};
 use taximeter_system::clock;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub(super) use self::frames::{Batch, Frames};
 use self::unsynced::Unsynced;
+pub(super) use self::unsynced::Doubtful;
 use super::disk::OpenFile;
 use super::error::AppendError;
 use super::options::{Event, Options};
@@ -280,8 +281,8 @@ impl Queue {
         Some(batch)
     }
 
-    /// The last frame that was taken.
-    pub(super) fn taken(&self) -> Position {
+    /// The last frame that was taken, and the strings that have numbers there.
+    pub(super) fn taken(&self) -> (Position, StringsSoFar) {
         self.lock().frames.taken()
     }
 
@@ -344,14 +345,15 @@ impl Queue {
         !known
     }
 
-    /// In doubt: the frame before those that are to be written anew, the digest of the segment that
-    /// has it, and they. Where none are, those of the last one that was written.
+    /// What is to be written anew, if there is a doubt. `last` is the last frame that was written,
+    /// in a segment with this digest and with these strings.
     pub(super) fn doubtful(
         &self,
         last: Position,
         digest: Option<Digest>,
-    ) -> Option<(Position, Option<Digest>, Vec<u8>)> {
-        self.lock().unsynced.doubtful(last, digest)
+        strings: &StringsSoFar,
+    ) -> Option<Doubtful> {
+        self.lock().unsynced.doubtful(last, digest, strings)
     }
 
     /// They are written anew up to `last`, and synced if anything is.

@@ -200,7 +200,9 @@ impl Entries {
             Err(Fault::Torn { bytes, .. }) => bytes,
             _ => 0,
         };
-        let (header, offset) = (reader.header().cloned(), reader.offset());
+        // A frame that is not an entry belongs to the entry behind it.
+        let (header, offset) = (reader.header().cloned(), reader.entry_end());
+        let torn_bytes = torn_bytes + (reader.offset() - offset);
         Some(Tail { path: path.clone(), header, offset, torn_bytes })
     }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taximeter_config::OnDamage;
 use taximeter_ledger::{
-    Change, Checkpoint, Digester, EncodedEntry, Entry, Fault, FramedEntry, Kind, Position, Record,
+    Change, Checkpoint, Digester, EncodedEntry, Entry, Fault, FramedEntry, Framer, Kind, Position,
+    Record,
     RequestId, RunningTotals, gateway_died_record,
 };
 
@@ -68,7 +69,9 @@ pub(super) fn open(
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
     files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
-    let journal_dir = JournalDir { dir: dir.to_owned(), disk, _lock: lock };
+    let ledger = files::ledger(dir, &*disk, options.is_synced());
+    let ledger = ledger.map_err(JournalError::io("write the identity of the ledger in", dir))?;
+    let journal_dir = JournalDir { dir: dir.to_owned(), disk, ledger, _lock: lock };
     let mut recovery = Recovery::default();
     let found = recovery.read(&journal_dir, &options)?;
     let before = found.end;
@@ -78,12 +81,13 @@ pub(super) fn open(
     let digester = digester(&journal_dir.disk, dir, before.seq + u64::from(has_header))?;
     let begin = || {
         let follows = digester.as_ref().and_then(Digester::digest);
-        journal_dir.begin(&options, before, follows, &[]).map_err(JournalError::io("write", dir))
+        journal_dir.begin(&options, before, follows, (&[], &[])).map_err(JournalError::io("write", dir))
     };
     let mut segment = match (&found.tail, &digester) {
         (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {
             if header.has_sync_marks == options.is_synced() {
-                Segment::open(path, *offset, digester.clone(), &*journal_dir.disk)
+                let end = (*offset, digester.clone());
+                Segment::open(path, end, ledger, &*journal_dir.disk)
                     .map_err(JournalError::io("open", path))?
             } else {
                 // One segment, one promise.
@@ -97,11 +101,11 @@ pub(super) fn open(
         // There is none, or nothing was in it.
         _ => begin()?,
     };
-    let (frames, last, tally) = recovery.close_open(found, &journal_dir, &options, price)?;
+    let (frames, framer, tally) = recovery.close_open(found, &journal_dir, &options, price)?;
     journal_dir
-        .append(&options, &mut segment, &frames, last)
+        .append(&options, &mut segment, &frames, framer.last())
         .map_err(JournalError::io("write", segment.path()))?;
-    let frames = Frames::new(last, tally, segment.length(), options.segment_bytes);
+    let frames = Frames::new(framer, tally, segment.length(), options.segment_bytes);
     let queue = Arc::new(Queue::new(options, frames));
     let writer = Writer::new(journal_dir, Arc::clone(&queue), segment);
     Ok((queue, writer, recovery))
@@ -214,9 +218,10 @@ impl Recovery {
         journal_dir: &JournalDir,
         options: &Options,
         price: &Price<'_>,
-    ) -> Result<(Vec<u8>, Position, RunningTotals), JournalError> {
+    ) -> Result<(Vec<u8>, Framer, RunningTotals), JournalError> {
         let Found { mut tally, open, last_sign_of_life: at, is_checked, end, .. } = found;
-        let (mut frames, mut payload, mut last) = (Vec::new(), Vec::new(), end);
+        let (mut frames, mut payload) = (Vec::new(), Vec::new());
+        let mut framer = Framer::new(journal_dir.ledger, end);
         let mut open: Vec<_> = open.into_values().collect();
         open.sort_unstable_by_key(|open| open.reserve.seq);
         // What it has used may have been in an entry that is lost.
@@ -230,7 +235,7 @@ impl Recovery {
                 record.charge(price(&record));
             }
             let entry = Entry::Post(Box::new(record));
-            last = EncodedEntry::new(&entry, &mut payload)?.append(last, &mut frames);
+            let last = framer.append(&EncodedEntry::new(&entry, &mut payload)?, &mut frames);
             tally.add(last.seq, &Change::of(&entry));
             if let Entry::Post(mut record) = entry {
                 record.seq = last.seq;
@@ -239,10 +244,10 @@ impl Recovery {
         }
         if !is_checked || !self.died.is_empty() {
             let checkpoint = Entry::Checkpoint(Box::new(tally.checkpoint((options.now)())));
-            last = EncodedEntry::new(&checkpoint, &mut payload)?.append(last, &mut frames);
+            framer.append(&EncodedEntry::new(&checkpoint, &mut payload)?, &mut frames);
         }
-        self.next_seq = last.seq + 1;
-        Ok((frames, last, tally))
+        self.next_seq = framer.last().seq + 1;
+        Ok((frames, framer, tally))
     }
 }
 

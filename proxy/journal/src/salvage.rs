@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use taximeter_ledger::{
-    Digest, Digester, FRAME_BYTES_MIN, Fault, Position, Reader, ResumePoint, SegmentHeader,
+    Digest, FRAME_BYTES_MIN, Fault, LedgerId, Position, Reader, ResumePoint, SegmentHeader,
     find_resume_point,
 };
 
@@ -56,10 +56,15 @@ pub(super) fn leave_out(
     let rest = damage.rest() - frames.as_ref().map_or(0, Vec::len).min(damage.rest());
     let mut kept = path.to_owned();
     let mut write = |before: Position, lost: u64, frames: &[u8]| {
-        let (gateway, has_sync_marks) = (options.gateway.clone(), options.is_synced());
-        let created = (options.now)();
-        let mut header =
-            SegmentHeader { gateway, before, lost, has_sync_marks, follows: None, created };
+        let mut header = SegmentHeader {
+            gateway: options.gateway.clone(),
+            ledger: journal_dir.ledger,
+            before,
+            lost,
+            has_sync_marks: options.is_synced(),
+            follows: None,
+            created: (options.now)(),
+        };
         if header.first_seq() == first_seq {
             header.follows = damage.digest;
         }
@@ -67,7 +72,8 @@ pub(super) fn leave_out(
         if journal_dir.disk.status(&name).is_ok() {
             kept = files::put_aside(&name, &*journal_dir.disk)?;
         }
-        Segment::create(&journal_dir.dir, &header, frames, &*journal_dir.disk).map(drop)
+        let table: &[u8] = if frames.is_empty() { &[] } else { &damage.table };
+        Segment::create(&journal_dir.dir, &header, (table, frames), &*journal_dir.disk).map(drop)
     };
     match (frames, damage.last) {
         // In one step: behind another segment it would be no torn end any longer.
@@ -97,10 +103,23 @@ struct Damage {
     index: usize,
     bytes: Vec<u8>,
     offset: u64,
+    ledger: LedgerId,
     /// The entry before it, where that is known.
     last: Option<Position>,
-    /// Digest of the segment that has it, up to that.
+    /// The frame before it, where that is known.
+    last_frame: Option<Position>,
+    /// Digest of the segment that has the entry, up to that.
     digest: Option<Digest>,
+    /// The strings of the entries before it in its segment.
+    table: Vec<u8>,
+}
+
+/// Where the readable beginning of a segment ends.
+struct End {
+    last: Position,
+    last_frame: Position,
+    digest: Option<Digest>,
+    table: Vec<u8>,
 }
 
 impl Damage {
@@ -129,12 +148,15 @@ impl Damage {
             let end = end(&read(before, &**disk)?);
             let first = segments.get(index).map_or(0, |(first, _)| *first);
             // What it has beyond where this one begins was written anew.
-            end.filter(|(last, _)| last.seq < first)
+            // And strings begin anew in each segment.
+            end.filter(|end| end.last.seq < first).map(|end| End { table: Vec::new(), ..end })
         } else {
             None
         };
-        let (last, digest) = end.map_or((None, None), |(last, digest)| (Some(last), digest));
-        Ok(Some(Self { segments, index, bytes, offset, last, digest }))
+        let (last, last_frame) = (end.as_ref().map(|end| end.last), end.as_ref().map(|end| end.last_frame));
+        let (digest, table) = end.map_or((None, Vec::new()), |end| (end.digest, end.table));
+        let ledger = journal_dir.ledger;
+        Ok(Some(Self { segments, index, bytes, offset, ledger, last, last_frame, digest, table }))
     }
 
     /// Sequence number of the first entry that is lost: by the entry before it, else by the name of
@@ -159,7 +181,7 @@ impl Damage {
         if let Some(header) = own {
             return Ok(Next::segment(&header));
         }
-        if let Some(found) = find_resume_point(&self.bytes, self.offset, self.last)
+        if let Some(found) = find_resume_point(&self.bytes, self.ledger, self.offset, self.last_frame)
             && found.before.seq + 1 < later
         {
             return Ok(Next::copy(found, &self.bytes));
@@ -174,7 +196,7 @@ impl Damage {
                 return Ok(Next::segment(&header));
             }
             let bytes = read(path, disk)?;
-            if let Some(found) = find_resume_point(&bytes, 0, None) {
+            if let Some(found) = find_resume_point(&bytes, self.ledger, 0, None) {
                 return Ok(Next::copy(found, &bytes));
             }
             beyond += bytes.len() as u64;
@@ -206,12 +228,14 @@ impl Next {
     }
 }
 
-/// The last whole frame of a segment's beginning, and the digest up to that.
-fn end(bytes: &[u8]) -> Option<(Position, Option<Digest>)> {
+/// Where the readable part of these bytes of a segment ends. `None` if they have no header.
+fn end(bytes: &[u8]) -> Option<End> {
     let mut reader = Reader::new(None, u64::MAX).digesting();
     reader.feed(bytes);
     let _ = reader.next_entry();
-    reader.digester().map(Digester::digest).map(|digest| (reader.position(), digest))
+    let digest = reader.digester()?.digest();
+    let (last, last_frame) = (reader.position(), reader.last_frame());
+    Some(End { last, last_frame, digest, table: reader.table() })
 }
 
 fn read(path: &Path, disk: &dyn Disk) -> Result<Vec<u8>, JournalError> {

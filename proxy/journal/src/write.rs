@@ -7,19 +7,20 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use taximeter_config::Durability;
-use taximeter_ledger::{Digest, Position, SegmentHeader};
+use taximeter_ledger::{Digest, LedgerId, Position, SegmentHeader, StringsSoFar};
 use taximeter_system::clock;
 
 use super::disk::{Disk, OpenFile};
 use super::error::JournalError;
 use super::files::{self, Segment};
 use super::options::{Event, Options};
-use super::queue::{Batch, Queue};
+use super::queue::{Batch, Doubtful, Queue};
 
 /// Where batches go.
 pub(super) struct JournalDir {
     pub(super) dir: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
+    pub(super) ledger: LedgerId,
     /// Held until the writer has left.
     pub(super) _lock: Arc<dyn OpenFile>,
 }
@@ -34,19 +35,25 @@ pub(super) struct Writer {
 }
 
 impl JournalDir {
-    /// Begins a segment with `frames`, which follow `before`; `follows` is the digest of the segment
-    /// that has that.
+    /// Begins a segment with `frames`, which follow `before` and have the strings of `table`.
+    /// `follows` is the digest of the segment that has `before`.
     pub(super) fn begin(
         &self,
         options: &Options,
         before: Position,
         follows: Option<Digest>,
-        frames: &[u8],
+        (table, frames): (&[u8], &[u8]),
     ) -> io::Result<Segment> {
-        let gateway = options.gateway.clone();
-        let (has_sync_marks, created) = (options.is_synced(), (options.now)());
-        let header = SegmentHeader { gateway, before, lost: 0, has_sync_marks, follows, created };
-        Segment::create(&self.dir, &header, frames, &*self.disk)
+        let header = SegmentHeader {
+            gateway: options.gateway.clone(),
+            ledger: self.ledger,
+            before,
+            lost: 0,
+            has_sync_marks: options.is_synced(),
+            follows,
+            created: (options.now)(),
+        };
+        Segment::create(&self.dir, &header, (table, frames), &*self.disk)
     }
 
     /// Appends `frames` up to `last` and, as all that is in the segment is to be trusted from now
@@ -86,7 +93,8 @@ impl Writer {
                 self.queue.doubt();
             }
             written?;
-            self.settle(self.queue.taken()).map_err(|error| self.failed(error))?;
+            let (last, strings) = self.queue.taken();
+            self.settle(last, &strings).map_err(|error| self.failed(error))?;
             self.mark_synced();
             Ok(())
         };
@@ -125,7 +133,7 @@ impl Writer {
     /// it may be tried again.
     pub(super) fn commit(&mut self, batch: &Batch) -> io::Result<()> {
         let begun = clock::now();
-        self.settle(batch.before)?;
+        self.settle(batch.before, &batch.strings)?;
         self.write(batch)?;
         self.queue.tell_slow("write", begun);
         Ok(())
@@ -136,11 +144,11 @@ impl Writer {
             if self.queue.options.durability == Durability::Group {
                 // What follows a segment says that all of it is there.
                 self.queue.wait_for_sync();
-                self.settle(batch.before)?;
+                self.settle(batch.before, &batch.strings)?;
             }
             let Self { journal_dir, queue, digest, .. } = self;
             self.segment =
-                journal_dir.begin(&queue.options, batch.before, *digest, &batch.bytes)?;
+                journal_dir.begin(&queue.options, batch.before, *digest, (&[], &batch.bytes))?;
         } else {
             self.mark_synced();
             self.segment.append(&batch.bytes)?;
@@ -164,14 +172,17 @@ impl Writer {
     }
 
     /// Makes sure of all that was written up to `last`: what a file that could not be synced, or
-    /// was taken from us, may have lost goes to a fresh one, together with all that follows.
-    fn settle(&mut self, last: Position) -> io::Result<()> {
+    /// was taken from us, may have lost goes to a fresh one, together with all that follows. What
+    /// follows has `strings`.
+    fn settle(&mut self, last: Position, strings: &StringsSoFar) -> io::Result<()> {
         if !self.segment.is_intact(&*self.journal_dir.disk)? && self.queue.doubt() {
             self.queue.tell(&Event::SegmentLost { path: self.segment.path() });
         }
-        let doubtful = self.queue.doubtful(last, self.digest);
-        let Some((before, follows, frames)) = doubtful else { return Ok(()) };
-        self.segment = self.journal_dir.begin(&self.queue.options, before, follows, &frames)?;
+        let doubtful = self.queue.doubtful(last, self.digest, strings);
+        let Some(Doubtful { before, follows, strings, frames }) = doubtful else { return Ok(()) };
+        let table = strings.to_frame(self.journal_dir.ledger);
+        let frames = (table.as_slice(), frames.as_slice());
+        self.segment = self.journal_dir.begin(&self.queue.options, before, follows, frames)?;
         let JournalDir { dir, disk, .. } = &self.journal_dir;
         for (first, path) in files::list(dir, &**disk)? {
             if first > before.seq + 1 {

@@ -1,8 +1,5 @@
-//! Writes entries as compact JSON. It leaves out members without a value.
-//!
-//! The gateway writes two entries for each request before it sends the last byte. So the length of
-//! the entries and the time to write them are part of the cost of metering. `serde` reads them
-//! back.
+//! Writes records as compact JSON for databases. It leaves out members without a value. `serde`
+//! reads them back.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -10,7 +7,6 @@ use std::io::Write as _;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::entry::{Progress, Reserve, Void};
 use crate::record::{Record, RecordCost, RecordLine, RecordTiming, RecordUsage};
 
 /// Writes one JSON object.
@@ -118,71 +114,20 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
 }
 
 impl Record {
-    /// The record as it is in the journal: JSON without blanks and without absent members. It has
-    /// no `seq`, because the frame of the entry has it.
+    /// The record as databases keep it: JSON without blanks and without absent members. It has no
+    /// `seq`, because its row has it.
     ///
     /// # Errors
     /// None in practice: the members are strings and numbers.
-    pub fn to_entry(&self) -> Result<Vec<u8>, serde_json::Error> {
+    pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut json = Vec::new();
         post(self, &mut json)?;
         Ok(json)
     }
 }
 
-/// Writes a reservation.
-pub(crate) fn reserve(reserve: &Reserve, out: &mut Vec<u8>) -> JsonResult {
-    write_object(out, |object| {
-        object.plain("id", &reserve.id);
-        object.text("request_id", &reserve.request_id);
-        object.at("started_at", reserve.started_at);
-        object.text("tenant", reserve.tenant.as_str());
-        object.maybe_text("key_id", reserve.key_id.as_deref());
-        object.text("identity", reserve.identity.as_str());
-        object.map("labels", &reserve.labels)?;
-        object.text("operation", &reserve.operation);
-        object.text("route", &reserve.route);
-        object.value("stream", &reserve.stream)?;
-        object.text("upstream", &reserve.upstream);
-        object.text("provider", &reserve.provider);
-        object.maybe_text("request_model", reserve.request_model.as_deref());
-        object.maybe_text("service_tier", reserve.service_tier.as_deref());
-        if let Some(amount) = &reserve.amount {
-            object.plain("amount", amount);
-        }
-        object.number("input_tokens", reserve.input_tokens)?;
-        object.number("output_tokens", reserve.output_tokens)?;
-        if reserve.context {
-            object.value("context", &true)?;
-        }
-        if reserve.background { object.value("background", &true) } else { Ok(()) }
-    })
-}
-
-/// Writes what a running request has used so far.
-pub(crate) fn progress(progress: &Progress, out: &mut Vec<u8>) -> JsonResult {
-    write_object(out, |object| {
-        object.plain("id", &progress.id);
-        object.at("at", progress.at);
-        object.maybe_text("response_model", progress.response_model.as_deref());
-        object.maybe_text("response_id", progress.response_id.as_deref());
-        object.maybe_text("service_tier", progress.service_tier.as_deref());
-        object.object("usage", |object| usage(&progress.usage, object))
-    })
-}
-
-/// Writes a void.
-pub(crate) fn void(void: &Void, out: &mut Vec<u8>) -> JsonResult {
-    write_object(out, |object| {
-        object.plain("id", &void.id);
-        object.text("reason", void.reason.as_str());
-        object.at("ended_at", void.ended_at);
-        Ok(())
-    })
-}
-
 /// Writes a post: the record without `seq`.
-pub(crate) fn post(record: &Record, out: &mut Vec<u8>) -> JsonResult {
+fn post(record: &Record, out: &mut Vec<u8>) -> JsonResult {
     write_object(out, |object| {
         object.plain("id", &record.id);
         object.text("request_id", &record.request_id);

@@ -9,15 +9,19 @@ use taximeter_pricing::{Condition, Flag, Pass};
 use utoipa::ToSchema;
 use uuid::Builder;
 
+use crate::encoding::write_pending;
 use crate::id::{RequestId, TenantId};
 use crate::record::{Record, RecordError, RecordUsage};
 
 /// Most pending requests that a journal keeps. The oldest one goes for a new one.
 pub const PENDING_MAX: usize = 2048;
 
-/// Most bytes of pending requests that a checkpoint contains, as JSON. It leaves room for the sums
-/// in an entry.
+/// Most bytes of pending requests that a checkpoint contains. It leaves room for the sums in an
+/// entry.
 pub const PENDING_BYTES_MAX: usize = 768 << 10;
+
+/// Most bytes before a pending request in a checkpoint: its key and its length.
+const PENDING_HEAD_BYTES: usize = 5;
 
 /// How long a pending request is kept. Providers keep answers and the results of batches for 30
 /// days.
@@ -179,8 +183,9 @@ impl PendingRequests {
         if self.requests.contains_key(&request.id) {
             return;
         }
-        // A request is always JSON, and a comma follows it.
-        let bytes = serde_json::to_vec(request).map_or(usize::MAX, |json| json.len() + 1);
+        let mut encoded = Vec::new();
+        write_pending(request, &mut encoded);
+        let bytes = encoded.len() + PENDING_HEAD_BYTES;
         if bytes > PENDING_BYTES_MAX {
             self.dropped += 1;
             return;

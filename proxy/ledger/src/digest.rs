@@ -48,18 +48,30 @@ pub struct Digester {
     follows: Option<Digest>,
     /// Whether the segment has no entry yet.
     is_empty: bool,
+    /// Frames that are not entries, until an entry follows them.
+    held: Vec<u8>,
 }
 
 impl Digester {
     /// Begins with the header of a segment.
     pub(crate) fn new(header: &[u8], follows: Option<Digest>) -> Self {
-        Self { hash: Sha256::new_with_prefix(header), follows, is_empty: true }
+        Self { hash: Sha256::new_with_prefix(header), follows, is_empty: true, held: Vec::new() }
     }
 
     /// Adds whole entries, in order.
     pub fn add(&mut self, frames: &[u8]) {
-        self.is_empty &= frames.is_empty();
+        if frames.is_empty() {
+            return;
+        }
+        self.is_empty = false;
+        self.hash.update(&self.held);
+        self.held.clear();
         self.hash.update(frames);
+    }
+
+    /// Adds frames that are not entries. They count once an entry follows them.
+    pub fn hold(&mut self, frames: &[u8]) {
+        self.held.extend_from_slice(frames);
     }
 
     /// Digest of the segment that contains the last entry, up to that entry. If this segment has no

@@ -33,6 +33,21 @@ pub enum Entry {
     Checkpoint(Box<Checkpoint>),
 }
 
+impl Entry {
+    /// The time at which the entry was made. The gateway lived then.
+    #[must_use]
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Reserve(reserve) => reserve.started_at,
+            Self::Post(record) => record.ended_at,
+            Self::Void(void) => void.ended_at,
+            Self::Progress(progress) => progress.at,
+            Self::Correction(correction) => correction.made_at,
+            Self::Checkpoint(checkpoint) => checkpoint.at,
+        }
+    }
+}
+
 /// What the gateway knows of a request before it sends the request. It is enough to make a record
 /// if the gateway dies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -122,14 +122,7 @@ impl Replay {
             return Err(Contradiction::Gap { last: self.seq, found: seq });
         }
         self.seq = seq;
-        self.last_sign_of_life = self.last_sign_of_life.max(Some(match &entry {
-            Entry::Reserve(reserve) => reserve.started_at,
-            Entry::Post(record) => record.ended_at,
-            Entry::Void(void) => void.ended_at,
-            Entry::Progress(progress) => progress.at,
-            Entry::Correction(correction) => correction.made_at,
-            Entry::Checkpoint(checkpoint) => checkpoint.at,
-        }));
+        self.last_sign_of_life = self.last_sign_of_life.max(Some(entry.at()));
         match entry {
             Entry::Reserve(reserve) => self.reserve(seq, *reserve),
             Entry::Post(record) => self.post(seq, &record),

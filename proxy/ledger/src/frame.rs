@@ -1,26 +1,31 @@
 //! A frame: the bytes of one entry, numbered and chained to the frame before it.
 //!
 //! ```text
-//! length u32 | seq u64 | kind u8 | check u32 | chain u32 | payload        little endian
+//! length u24 | kind u8 | number u32 | check u32 | chain u32 | payload        little endian
 //! ```
 //!
-//! `check` is the CRC32C of the payload. `chain` is the CRC32C of the four fields before it, seeded
-//! with the chain of the frame before. So a reader notices a changed, removed or moved frame. It
-//! knows the end of a frame before it trusts the payload. A writer holds its lock only to compute a
-//! CRC of 17 bytes.
+//! `number` is the low half of the entry's sequence number. `check` is the CRC32C of the payload,
+//! seeded with the id of the ledger. `chain` is the CRC32C of the three fields before it, seeded
+//! with the chain of the frame before. So a reader notices a changed, removed or moved frame, and
+//! it knows the end of a frame before it trusts the payload. A client does not know the id of the
+//! ledger, so no text that it sends looks like a frame.
 
-use crate::compact;
+use crate::encoding::{self, Interner, StringsSoFar};
 use crate::entry::Entry;
+use crate::id::LedgerId;
 
 /// Longest payload, in bytes. It bounds the memory of a reader. The parts of a record have limits
 /// of their own.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 
-/// Bytes of a frame before its payload.
-pub(crate) const HEAD_BYTES: usize = 21;
+/// Bytes of frames after which strings begin anew.
+const BLOCK_BYTES_MAX: usize = 1 << 20;
 
-/// Shortest frame, in bytes: a head and an empty JSON object.
-pub const FRAME_BYTES_MIN: u64 = HEAD_BYTES as u64 + 2;
+/// Bytes of a frame before its payload.
+pub(crate) const HEAD_BYTES: usize = 16;
+
+/// Shortest frame of an entry, in bytes: a head, an id, the ends of strings and of members.
+pub const FRAME_BYTES_MIN: u64 = HEAD_BYTES as u64 + encoding::ID_BYTES as u64 + 2;
 
 /// The position of a frame in the journal. The next frame is chained to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,13 +51,14 @@ pub enum EncodeError {
         /// Length of the payload.
         bytes: usize,
     },
-    /// The entry cannot be written as JSON.
-    #[error("an entry cannot be written as JSON: {0}")]
-    Json(#[from] serde_json::Error),
 }
 
-/// The kind of an entry.
+/// The kind of a frame.
+///
+/// A kind from 0x40 on has no number of its own: its frame has that of the entry before it. A kind
+/// from 0x80 on is not part of the chain either. So a reader can skip kinds that it does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Kind {
     /// A [`Reserve`](crate::Reserve).
     Reserve = 1,
@@ -64,8 +70,28 @@ pub enum Kind {
     Progress = 4,
     /// A [`Correction`](crate::Correction).
     Correction = 5,
-    /// A [`Checkpoint`](crate::Checkpoint).
+    /// A [`Checkpoint`](crate::Checkpoint). Strings begin anew.
     Checkpoint = 6,
+}
+
+/// Strings begin anew. It is not an entry.
+pub(crate) const BLOCK: u8 = 0x41;
+/// A [`SyncMark`](crate::SyncMark).
+pub(crate) const SYNC_MARK: u8 = 0x81;
+/// The strings of the entries before a segment that begins behind a checkpoint.
+pub(crate) const TABLE: u8 = 0x82;
+
+/// The payload of a frame that says only what its kind says.
+const NOTHING: &[u8] = &[encoding::END];
+
+/// Whether frames of this kind have a number of their own.
+pub(crate) const fn is_numbered(kind: u8) -> bool {
+    kind < 0x40
+}
+
+/// Whether frames of this kind are part of the chain.
+pub(crate) const fn is_chained(kind: u8) -> bool {
+    kind < 0x80
 }
 
 impl Kind {
@@ -83,105 +109,200 @@ impl Kind {
 }
 
 /// An entry as bytes, without a position in the journal yet.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct EncodedEntry<'a> {
     kind: Kind,
     payload: &'a [u8],
-    length: u32,
-    check: u32,
 }
 
 impl<'a> EncodedEntry<'a> {
     /// Encodes `entry` into `buffer` and replaces its content. The `seq` of a record is left out,
     /// because the frame has it.
     /// # Errors
-    /// The entry is longer than [`ENTRY_BYTES_MAX`], or cannot be written as JSON.
+    /// The entry is longer than [`ENTRY_BYTES_MAX`].
     pub fn new(entry: &Entry, buffer: &'a mut Vec<u8>) -> Result<Self, EncodeError> {
-        buffer.clear();
-        let kind = match entry {
-            Entry::Reserve(reserve) => compact::reserve(reserve, buffer).map(|()| Kind::Reserve)?,
-            Entry::Post(record) => compact::post(record, buffer).map(|()| Kind::Post)?,
-            Entry::Void(void) => compact::void(void, buffer).map(|()| Kind::Void)?,
-            Entry::Progress(progress) => {
-                compact::progress(progress, buffer).map(|()| Kind::Progress)?
-            }
-            Entry::Correction(correction) => {
-                serde_json::to_writer(&mut *buffer, correction).map(|()| Kind::Correction)?
-            }
-            Entry::Checkpoint(checkpoint) => {
-                serde_json::to_writer(&mut *buffer, checkpoint).map(|()| Kind::Checkpoint)?
-            }
-        };
+        let kind = encoding::encode(entry, buffer);
+        // A number in front of each string takes more than its place in a complete payload.
         let bytes = buffer.len();
-        match u32::try_from(bytes) {
-            Ok(length) if bytes <= ENTRY_BYTES_MAX => {
-                Ok(Self { kind, payload: buffer, length, check: crc32c::crc32c(buffer) })
-            }
-            _ => Err(EncodeError::TooLong { bytes }),
+        if bytes > ENTRY_BYTES_MAX - (ENTRY_BYTES_MAX >> 8) {
+            return Err(EncodeError::TooLong { bytes });
         }
+        Ok(Self { kind, payload: buffer })
     }
 
-    /// Length of the whole frame, in bytes.
+    /// The complete payload.
+    #[must_use]
+    pub const fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The kind.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Length of the frame if all of its strings are written whole, in bytes.
     #[must_use]
     pub const fn frame_bytes(&self) -> usize {
         HEAD_BYTES + self.payload.len()
     }
+}
 
-    /// Appends the frame to `out`, chained to `before`. Returns the position of the frame.
-    pub fn append(&self, before: Position, out: &mut Vec<u8>) -> Position {
-        let head = Head {
-            length: self.length,
-            seq: before.seq + 1,
-            kind: self.kind as u8,
-            check: self.check,
-        };
-        out.reserve(self.frame_bytes());
-        let chain = head.append(before, out);
-        out.extend_from_slice(self.payload);
-        Position { seq: head.seq, chain }
+/// Frames entries, one after the other.
+#[derive(Debug)]
+pub struct Framer {
+    seed: u32,
+    last: Position,
+    strings: Interner,
+    /// Bytes of frames since strings began anew. `None` before they begin.
+    block: Option<usize>,
+}
+
+impl Framer {
+    /// Goes on behind `last` in a journal of `ledger`.
+    #[must_use]
+    pub fn new(ledger: LedgerId, last: Position) -> Self {
+        Self { seed: ledger.seed(), last, strings: Interner::default(), block: None }
     }
+
+    /// The last frame.
+    #[must_use]
+    pub const fn last(&self) -> Position {
+        self.last
+    }
+
+    /// The strings that have numbers now. A segment that goes on here begins with
+    /// [their table](StringsSoFar::to_frame).
+    #[must_use]
+    pub fn strings(&self) -> StringsSoFar {
+        self.strings.so_far()
+    }
+
+    /// Appends an entry to `out`. Returns its position.
+    pub fn append(&mut self, entry: &EncodedEntry<'_>, out: &mut Vec<u8>) -> Position {
+        let is_full = |bytes: usize| bytes + entry.frame_bytes() > BLOCK_BYTES_MAX;
+        if entry.kind == Kind::Checkpoint {
+            self.begin_block();
+        } else if self.block.is_none_or(is_full) {
+            self.begin_block();
+            self.frame(BLOCK, out, |_, out| out.extend_from_slice(NOTHING));
+        }
+        let before = out.len();
+        self.frame(entry.kind as u8, out, |strings, out| {
+            let start = out.len();
+            // A payload that this crate has encoded is complete.
+            if strings.shorten(entry.payload, out).is_err() {
+                out.truncate(start);
+                out.extend_from_slice(entry.payload);
+            }
+        });
+        self.block = self.block.map(|bytes| bytes + out.len() - before);
+        self.last
+    }
+
+    fn begin_block(&mut self) {
+        self.strings.clear();
+        self.block = Some(0);
+    }
+
+    fn frame(
+        &mut self,
+        kind: u8,
+        out: &mut Vec<u8>,
+        payload: impl FnOnce(&mut Interner, &mut Vec<u8>),
+    ) {
+        let at = out.len();
+        out.extend_from_slice(&[0; HEAD_BYTES]);
+        payload(&mut self.strings, out);
+        let payload = out.get(at + HEAD_BYTES..).unwrap_or_default();
+        let seq = if is_numbered(kind) { self.last.seq + 1 } else { self.last.seq };
+        let head = Head::of(kind, seq, payload, self.seed);
+        let (bytes, chain) = head.bytes(self.last.chain);
+        if let Some(place) = out.get_mut(at..at + HEAD_BYTES) {
+            place.copy_from_slice(&bytes);
+        }
+        self.last = Position { seq, chain };
+    }
+}
+
+impl StringsSoFar {
+    /// The frame with which a segment of `ledger` begins whose entries have these strings. Empty if
+    /// there are none.
+    #[must_use]
+    pub fn to_frame(&self, ledger: LedgerId) -> Vec<u8> {
+        table_frame(ledger.seed(), &self.to_table())
+    }
+}
+
+/// A frame with the strings of a table. Empty if it has none.
+pub(crate) fn table_frame(seed: u32, table: &[u8]) -> Vec<u8> {
+    if table.is_empty() {
+        return Vec::new();
+    }
+    let payload = [table, NOTHING].concat();
+    let (head, _) = Head::of(TABLE, 0, &payload, seed).bytes(seed);
+    [head.as_slice(), &payload].concat()
 }
 
 /// The fields of a frame head that the chain covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) length: u32,
-    pub(crate) seq: u64,
     pub(crate) kind: u8,
+    pub(crate) number: u32,
     pub(crate) check: u32,
 }
 
 impl Head {
     /// Offset of the kind in a head.
-    pub(crate) const KIND_AT: usize = 12;
+    pub(crate) const KIND_AT: usize = 3;
 
-    fn fields(self) -> [u8; HEAD_BYTES - 4] {
-        let [a, b, c, d] = self.length.to_le_bytes();
-        let [e, f, g, h, i, j, k, l] = self.seq.to_le_bytes();
-        let [m, n, o, p] = self.check.to_le_bytes();
-        [a, b, c, d, e, f, g, h, i, j, k, l, self.kind, m, n, o, p]
+    /// The head of a payload.
+    pub(crate) fn of(kind: u8, seq: u64, payload: &[u8], seed: u32) -> Self {
+        let [a, b, c, d, ..] = seq.to_le_bytes();
+        Self {
+            length: u32::try_from(payload.len()).unwrap_or(u32::MAX),
+            kind,
+            number: u32::from_le_bytes([a, b, c, d]),
+            check: crc32c::crc32c_append(seed, payload),
+        }
     }
 
-    /// Appends the head to `out`, chained to `before`. Returns its chain value.
-    pub(crate) fn append(self, before: Position, out: &mut Vec<u8>) -> u32 {
+    fn fields(self) -> [u8; HEAD_BYTES - 4] {
+        let [a, b, c, _] = self.length.to_le_bytes();
+        let [e, f, g, h] = self.number.to_le_bytes();
+        let [m, n, o, p] = self.check.to_le_bytes();
+        [a, b, c, self.kind, e, f, g, h, m, n, o, p]
+    }
+
+    /// The bytes of the head behind a frame with this chain value, and its own chain value.
+    pub(crate) fn bytes(self, before: u32) -> ([u8; HEAD_BYTES], u32) {
         let fields = self.fields();
-        let chain = crc32c::crc32c_append(before.chain, &fields);
-        out.extend_from_slice(&fields);
-        out.extend_from_slice(&chain.to_le_bytes());
-        chain
+        let chain = crc32c::crc32c_append(before, &fields);
+        let [q, r, s, t] = chain.to_le_bytes();
+        let [a, b, c, d, e, f, g, h, m, n, o, p] = fields;
+        ([a, b, c, d, e, f, g, h, m, n, o, p, q, r, s, t], chain)
     }
 
     /// Splits a head into its fields, the chain value in the bytes, and the chain value that fits
-    /// the fields and `before`.
-    pub(crate) fn read(bytes: &[u8; HEAD_BYTES], before: Position) -> (Self, u32, u32) {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, kind, m, n, o, p, q, r, s, t] = *bytes;
+    /// the fields and the frame before, which has the chain value `before`.
+    pub(crate) fn read(bytes: &[u8; HEAD_BYTES], before: u32) -> (Self, u32, u32) {
+        let [a, b, c, kind, e, f, g, h, m, n, o, p, q, r, s, t] = *bytes;
         let head = Self {
-            length: u32::from_le_bytes([a, b, c, d]),
-            seq: u64::from_le_bytes([e, f, g, h, i, j, k, l]),
+            length: u32::from_le_bytes([a, b, c, 0]),
             kind,
+            number: u32::from_le_bytes([e, f, g, h]),
             check: u32::from_le_bytes([m, n, o, p]),
         };
-        let expected = crc32c::crc32c_append(before.chain, &head.fields());
+        let expected = crc32c::crc32c_append(before, &head.fields());
         (head, u32::from_le_bytes([q, r, s, t]), expected)
+    }
+
+    /// The sequence number of the head: the one with its low half that is nearest to `near`.
+    pub(crate) fn seq_near(self, near: u64) -> u64 {
+        let [a, b, c, d, ..] = near.to_le_bytes();
+        let ahead = self.number.wrapping_sub(u32::from_le_bytes([a, b, c, d])).cast_signed();
+        near.saturating_add_signed(ahead.into())
     }
 }

@@ -32,6 +32,26 @@ impl FromStr for RequestId {
     }
 }
 
+/// The identity of a ledger: a UUID that is made with its directory.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct LedgerId(pub Uuid);
+
+impl LedgerId {
+    /// What the checks of its frames are seeded with.
+    pub(crate) fn seed(self) -> u32 {
+        crc32c::crc32c(self.0.as_bytes())
+    }
+}
+
+impl fmt::Display for LedgerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The name of a tenant, who pays for requests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]

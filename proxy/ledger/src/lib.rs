@@ -26,13 +26,13 @@ mod charge;
 mod compact;
 mod completion;
 mod digest;
+mod encoding;
 mod entry;
 mod fold;
 mod frame;
 mod gaps;
 mod id;
 mod id_set;
-mod members;
 mod reader;
 mod record;
 mod resume;
@@ -50,11 +50,14 @@ pub use completion::{
     Completion, PENDING_AGE_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingRequest, PendingRequests,
 };
 pub use digest::{Digest, Digester};
+pub use encoding::{DecodeError, PostView, StringsSoFar};
 pub use entry::{Checkpoint, Completed, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
-pub use frame::{ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Kind, Position};
+pub use frame::{
+    ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Kind, Position,
+};
 pub use gaps::{GAP_BUCKETS, Gaps};
-pub use id::{RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
+pub use id::{LedgerId, RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use reader::{Fault, FramedEntry, Reader};
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordError, RecordLine, RecordTiming, RecordUsage,

@@ -1,10 +1,16 @@
 //! Reads the bytes of one segment: entries, or exactly what is wrong with them.
 
 use crate::digest::Digester;
+use crate::encoding::{self, END, StringTable};
 use crate::entry::Entry;
-use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position};
+use crate::frame::{
+    BLOCK, ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position, TABLE, is_chained, is_numbered,
+};
 use crate::segment::{FORMAT_VERSION, HEADER_BYTES, HeaderFault, SegmentHeader};
 use crate::sync_mark::SyncMark;
+
+/// About what the strings of an entry take, in bytes.
+const STRINGS_BYTES: usize = 256;
 
 /// One entry with its position in a segment, not decoded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +23,10 @@ pub struct FramedEntry {
     pub offset: u64,
     /// Kind of the entry.
     pub kind: Kind,
-    /// The JSON of the entry, as it was written.
+    /// The payload of the entry, with all of its strings.
     pub payload: Vec<u8>,
+    /// Why strings are missing in the payload, if damage before the entry has taken them.
+    pub fault: Option<String>,
 }
 
 impl FramedEntry {
@@ -32,15 +40,11 @@ impl FramedEntry {
     /// # Errors
     /// [`Fault::Unreadable`] if the payload does not fit its kind.
     pub fn entry(&self) -> Result<Entry, Fault> {
-        let mut entry = match self.kind {
-            Kind::Reserve => serde_json::from_slice(&self.payload).map(Entry::Reserve),
-            Kind::Post => serde_json::from_slice(&self.payload).map(Entry::Post),
-            Kind::Void => serde_json::from_slice(&self.payload).map(Entry::Void),
-            Kind::Progress => serde_json::from_slice(&self.payload).map(Entry::Progress),
-            Kind::Correction => serde_json::from_slice(&self.payload).map(Entry::Correction),
-            Kind::Checkpoint => serde_json::from_slice(&self.payload).map(Entry::Checkpoint),
+        if let Some(reason) = &self.fault {
+            return Err(self.unreadable(reason));
         }
-        .map_err(|error| self.unreadable(&error))?;
+        let decoded = encoding::decode(self.kind, &self.payload);
+        let mut entry = decoded.map_err(|error| self.unreadable(&error))?;
         if let Entry::Post(record) = &mut entry {
             record.seq = self.seq;
         }
@@ -109,7 +113,15 @@ pub struct Reader {
     offset: u64,
     state: State,
     header: Option<SegmentHeader>,
+    /// What the checks of its frames are seeded with.
+    seed: u32,
+    /// The last entry.
     position: Position,
+    /// The chain value of the last frame, which may be behind the last entry.
+    chain: u32,
+    /// End of the last entry.
+    entry_end: u64,
+    strings: StringTable,
     after: Option<Position>,
     from: u64,
     is_digesting: bool,
@@ -135,14 +147,18 @@ impl Reader {
     /// `after` is the last entry that the caller has read elsewhere. The segment must fit to it.
     /// The reader does not return entries up to `after` again.
     #[must_use]
-    pub const fn new(after: Option<Position>, from: u64) -> Self {
+    pub fn new(after: Option<Position>, from: u64) -> Self {
         Self {
             buffer: Vec::new(),
             start: 0,
             offset: 0,
             state: State::Header,
             header: None,
+            seed: 0,
             position: Position::START,
+            chain: 0,
+            entry_end: 0,
+            strings: StringTable::default(),
             after,
             from,
             is_digesting: false,
@@ -211,10 +227,30 @@ impl Reader {
         self.offset
     }
 
-    /// Position of the last whole frame. Before the first frame, the position in the header.
+    /// End of the last whole entry, in bytes from the start of the segment. Frames that are not
+    /// entries may follow it.
+    #[must_use]
+    pub const fn entry_end(&self) -> u64 {
+        self.entry_end
+    }
+
+    /// The strings of the entries so far, as a frame that makes a segment readable that goes on
+    /// behind them. Empty if there are none.
+    #[must_use]
+    pub fn table(&self) -> Vec<u8> {
+        crate::frame::table_frame(self.seed, &self.strings.to_table())
+    }
+
+    /// Position of the last whole entry. Before the first entry, the position in the header.
     #[must_use]
     pub const fn position(&self) -> Position {
         self.position
+    }
+
+    /// The last frame, which the next one is chained to. It may be behind the last entry.
+    #[must_use]
+    pub const fn last_frame(&self) -> Position {
+        Position { seq: self.position.seq, chain: self.chain }
     }
 
     /// The header of the segment, once it has been read.
@@ -246,9 +282,12 @@ impl Reader {
                 }
                 self.digester = self.is_digesting.then(|| header.digester(bytes));
                 self.position = header.before;
+                self.chain = header.before.chain;
+                self.seed = header.ledger.seed();
                 self.header = Some(header);
                 self.state = State::Frames;
                 self.consume(HEADER_BYTES);
+                self.entry_end = self.offset;
                 self.check_join(0)?;
                 Ok(Step::Passed)
             }
@@ -267,26 +306,23 @@ impl Reader {
     fn read_frame(&mut self) -> Result<Step, Fault> {
         let offset = self.offset;
         let damaged = |what, expected, found| Fault::Damaged { offset, what, expected, found };
-        let Some((head, rest)) = self.pending().split_first_chunk::<HEAD_BYTES>() else {
+        let Some((bytes, rest)) = self.pending().split_first_chunk::<HEAD_BYTES>() else {
             return Ok(Step::More);
         };
-        let seq = self.position.seq + 1;
-        if SyncMark::read(head).is_some_and(|mark| mark.synced < seq) {
-            return match SyncMark::is_followed_by(rest) {
-                None => Ok(Step::More),
-                Some(true) => {
-                    self.consume(SyncMark::BYTES);
-                    Ok(Step::Passed)
-                }
-                Some(false) => self.suspect(SyncMark::BYTES, damaged("whole mark", 1, 0)),
-            };
+        if SyncMark::has_head(bytes, self.seed) {
+            return self.read_mark();
         }
-        let (head, found, expected) = Head::read(head, self.position);
-        if found != expected || head.seq != seq {
-            let fault = if head.seq == seq {
+        let (mut head, mut found, mut expected) = Head::read(bytes, self.chain);
+        if !is_chained(head.kind) && found != expected {
+            (head, found, expected) = Head::read(bytes, self.seed);
+        }
+        let seq = self.position.seq + u64::from(is_numbered(head.kind));
+        let number = if is_chained(head.kind) { seq } else { 0 };
+        if found != expected || head.seq_near(number) != number {
+            let fault = if head.seq_near(number) == number {
                 damaged("chain", u64::from(expected), u64::from(found))
             } else {
-                damaged("sequence", seq, head.seq)
+                damaged("sequence", number, head.seq_near(number))
             };
             return self.suspect(HEAD_BYTES, fault);
         }
@@ -295,33 +331,89 @@ impl Reader {
             return Err(self.fail(offset, "length", ENTRY_BYTES_MAX as u64, length as u64));
         }
         let Some(payload) = rest.get(..length) else { return Ok(Step::More) };
-        let check = crc32c::crc32c(payload);
+        let check = crc32c::crc32c_append(self.seed, payload);
         if check != head.check {
             let fault = damaged("payload check", u64::from(head.check), u64::from(check));
             return self.suspect(HEAD_BYTES + length, fault);
         }
-        let known = seq < self.from || self.after.is_some_and(|after| seq <= after.seq);
-        let step = match Kind::from_byte(head.kind) {
-            _ if known => Step::Passed,
-            Some(kind) => {
-                let payload = payload.to_vec();
-                Step::Entry(FramedEntry { seq, chain: found, offset, kind, payload })
-            }
-            None => {
-                let reason = format!("entries of kind {} are not known", head.kind);
-                let fault = Fault::Unreadable { offset, seq, reason };
-                self.state = State::Failed(fault.clone());
-                return Err(fault);
-            }
-        };
+        let step = self.take(head.kind, seq, found, length)?;
         if let Some(digester) = &mut self.digester {
             let frame = self.buffer.get(self.start..).unwrap_or_default();
-            digester.add(frame.get(..HEAD_BYTES + length).unwrap_or_default());
+            let frame = frame.get(..HEAD_BYTES + length).unwrap_or_default();
+            if is_numbered(head.kind) {
+                digester.add(frame);
+            } else {
+                digester.hold(frame);
+            }
         }
-        self.position = Position { seq, chain: found };
         self.consume(HEAD_BYTES + length);
-        self.check_join(offset)?;
+        if is_chained(head.kind) {
+            self.chain = found;
+        }
+        if is_numbered(head.kind) {
+            self.position = Position { seq, chain: found };
+            self.entry_end = self.offset;
+            self.check_join(offset)?;
+        }
         Ok(step)
+    }
+
+    fn read_mark(&mut self) -> Result<Step, Fault> {
+        let (offset, pending) = (self.offset, self.pending());
+        if pending.len() < SyncMark::BYTES {
+            return Ok(Step::More);
+        }
+        let damaged = |what, expected, found| Fault::Damaged { offset, what, expected, found };
+        let last = self.position.seq;
+        let fault = match SyncMark::read(pending, self.seed) {
+            Some(mark) if mark.synced <= last => {
+                self.consume(SyncMark::BYTES);
+                return Ok(Step::Passed);
+            }
+            Some(mark) => damaged("synced entry", last, mark.synced),
+            None => damaged("whole mark", 1, 0),
+        };
+        self.suspect(SyncMark::BYTES, fault)
+    }
+
+    /// Takes the payload, of this length, of a whole frame: learns its strings, and makes an entry
+    /// of it if the caller needs it.
+    fn take(&mut self, kind: u8, seq: u64, chain: u32, length: usize) -> Result<Step, Fault> {
+        let offset = self.offset;
+        let payload = self.buffer.get(self.start + HEAD_BYTES..).unwrap_or_default();
+        let payload = payload.get(..length).unwrap_or_default();
+        if kind == BLOCK || kind == Kind::Checkpoint as u8 {
+            self.strings.clear();
+        }
+        if kind == TABLE {
+            let table = payload.strip_suffix(&[END]).unwrap_or(payload);
+            let learned = self.strings.learn_table(table);
+            return learned.map_or_else(
+                |error| Err(Fault::Unreadable { offset, seq, reason: error.to_string() }),
+                |()| Ok(Step::Passed),
+            );
+        }
+        let is_passed = is_numbered(kind)
+            && (seq < self.from || self.after.is_some_and(|after| seq <= after.seq));
+        let Some(kind) = Kind::from_byte(kind).filter(|_| !is_passed) else {
+            // A kind of another version has the strings of an entry, or none that others need.
+            if kind != BLOCK && is_numbered(kind) {
+                let _ = self.strings.pass(payload);
+            }
+            return Ok(Step::Passed);
+        };
+        let mut whole = Vec::with_capacity(length + STRINGS_BYTES);
+        let completed = self.strings.complete(payload, &mut whole);
+        if let Err(error) = completed {
+            // Others need the strings behind the one that is missing.
+            let _ = self.strings.pass(payload);
+            let reason = error.to_string();
+            whole.clear();
+            whole.extend_from_slice(payload);
+            let fault = Some(reason);
+            return Ok(Step::Entry(FramedEntry { seq, chain, offset, kind, payload: whole, fault }));
+        }
+        Ok(Step::Entry(FramedEntry { seq, chain, offset, kind, payload: whole, fault: None }))
     }
 
     /// When the reader reaches the caller's last frame, it must be the same frame.
@@ -346,8 +438,8 @@ impl Reader {
         fault
     }
 
-    /// A power cut can leave zeros in place of the end of a write. A payload ends with `}`, and
-    /// every other part is followed by a payload. So if a part ends with a zero byte and only zeros
+    /// A power cut can leave zeros in place of the end of a write. A payload does not end with a
+    /// zero, and every other part is followed by a payload. So if a part ends with a zero byte and only zeros
     /// follow, its end was never written.
     fn suspect(&mut self, span: usize, fault: Fault) -> Result<Step, Fault> {
         let pending = self.pending();

@@ -3,20 +3,15 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::str::FromStr;
 
 use jiff::Timestamp;
-use memchr::memmem;
 use rust_decimal::Decimal;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use taximeter_json::Reader;
 
+use crate::encoding;
 use crate::completion::{PendingRequest, PendingRequests};
 use crate::entry::{Checkpoint, Entry};
 use crate::frame::Kind;
 use crate::id::RequestId;
-use crate::members::{members, text};
 use crate::reader::{Fault, FramedEntry};
 use crate::record::{Record, RecordCost};
 
@@ -46,15 +41,13 @@ pub enum Change<'a> {
 }
 
 /// An amount in a currency.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Money<'a> {
     /// ISO 4217.
-    #[serde(borrow)]
     pub currency: Cow<'a, str>,
     /// The amount.
     pub amount: Decimal,
     /// Whether it is only the known part of an unknown cost.
-    #[serde(default)]
     pub at_least: bool,
 }
 
@@ -95,148 +88,72 @@ impl Change<'_> {
     }
 }
 
-/// Parses the string that comes next.
-fn read<T: FromStr>(value: Reader<'_>) -> Option<T> {
-    text(value)?.parse().ok()
-}
-
 impl<'a> Money<'a> {
-    fn scan_change(cost: Reader<'a>, at_least: bool) -> Option<Self> {
-        let [currency, amount] = members(cost, ["currency", "amount"])?;
-        Some(Self { currency: Cow::Borrowed(text(currency?)?), amount: read(amount?)?, at_least })
-    }
-
     fn of(cost: &'a RecordCost) -> Self {
         let RecordCost { currency, amount, at_least, .. } = cost;
         Self { currency: Cow::Borrowed(currency), amount: *amount, at_least: *at_least }
     }
 }
 
-#[derive(Deserialize)]
-struct ReservePart {
-    id: RequestId,
-    started_at: Timestamp,
-}
-
-#[derive(Deserialize)]
-struct EndPart<'a> {
-    id: RequestId,
-    ended_at: Timestamp,
-    #[serde(borrow, default)]
-    cost: Option<Money<'a>>,
-    #[serde(borrow, default)]
-    cost_known: Option<Money<'a>>,
-}
-
-#[derive(Deserialize)]
-struct ProgressPart {
-    id: RequestId,
-    at: Timestamp,
-}
-
-#[derive(Deserialize)]
-struct CorrectionPart<'a> {
-    corrects: RequestId,
-    made_at: Timestamp,
-    #[serde(default)]
-    completion: Option<IgnoredAny>,
-    #[serde(borrow, default)]
-    before: Option<Money<'a>>,
-    #[serde(borrow, default)]
-    after: Option<Money<'a>>,
-}
-
-#[derive(Deserialize)]
-struct CheckpointPart {
-    at: Timestamp,
-}
-
 impl FramedEntry {
-    /// The time of the entry and the change that it makes. The rest of the entry is not read.
+    /// The time of the entry and the change that it makes. Of reservations and posts only what
+    /// changes a sum is read, because a start reads millions of them.
     /// # Errors
     /// [`Fault::Unreadable`] if the payload does not fit its kind.
-    pub fn change(&self) -> Result<(Timestamp, Change<'_>), Fault> {
-        self.scan_change().map_or_else(|| self.parse_change(), Ok)
-    }
-
-    /// Reads the same without a full parser. `None` if the entry is not laid out as this crate
-    /// writes it.
-    pub(crate) fn scan_change(&self) -> Option<(Timestamp, Change<'_>)> {
-        let payload = Reader::compact(&self.payload);
-        Some(match self.kind {
-            Kind::Reserve => {
-                let [id, at] = members(payload, ["id", "started_at"])?;
-                (read(at?)?, Change::Reserve(read(id?)?))
-            }
-            // What is kept of it is in many members. There are only few of these.
-            Kind::Post if may_be_pending(&self.payload) => return None,
-            Kind::Post => {
-                let [id, at, cost] = members(payload.clone(), ["id", "ended_at", "cost"])?;
-                let is_known = |cost: &Reader<'_>| cost.clone().peek() != Some(b'n');
-                let (cost, at_least) = match cost.filter(is_known) {
-                    // Few costs are unknown.
-                    None => {
-                        let [known] = members(payload, ["cost_known"])?;
-                        (known.filter(is_known), true)
-                    }
-                    cost => (cost, false),
-                };
-                let scan = |cost| Money::scan_change(cost, at_least).map(Some);
-                let cost = cost.map_or(Some(None), scan)?;
-                (read(at?)?, Change::Post(read(id?)?, cost, None))
-            }
-            Kind::Void => {
-                let [id, at] = members(payload, ["id", "ended_at"])?;
-                (read(at?)?, Change::Void(read(id?)?))
-            }
-            Kind::Progress => {
-                let [id, at] = members(payload, ["id", "at"])?;
-                (read(at?)?, Change::Progress(read(id?)?))
-            }
-            // There are only few of these.
-            Kind::Correction | Kind::Checkpoint => return None,
-        })
-    }
-
-    fn parse_change(&self) -> Result<(Timestamp, Change<'_>), Fault> {
-        let change = match self.kind {
-            Kind::Reserve => {
-                self.part(|it: ReservePart| (it.started_at, Change::Reserve(it.id)))?
-            }
-            Kind::Post if may_be_pending(&self.payload) => self.part(|record: Record| {
-                let pending = PendingRequest::of(&record).map(Box::new);
-                let cost = record.owed().map(|cost| Money {
-                    currency: Cow::Owned(cost.currency.clone()),
-                    amount: cost.amount,
-                    at_least: cost.at_least,
-                });
-                (record.ended_at, Change::Post(record.id, cost, pending))
-            })?,
-            Kind::Post => self.part(|it: EndPart<'_>| {
-                (it.ended_at, Change::Post(it.id, it.cost.or(it.cost_known), None))
-            })?,
-            Kind::Void => self.part(|it: EndPart<'_>| (it.ended_at, Change::Void(it.id)))?,
-            Kind::Progress => self.part(|it: ProgressPart| (it.at, Change::Progress(it.id)))?,
-            Kind::Correction => self.part(|it: CorrectionPart<'_>| {
-                let CorrectionPart { corrects, made_at, completion, before, after } = it;
-                let completes = completion.map(|_| corrects);
-                (made_at, Change::Correction { before, after, completes })
-            })?,
-            Kind::Checkpoint => self.part(|it: CheckpointPart| (it.at, Change::Checkpoint))?,
+    pub fn change(&self) -> Result<(Timestamp, Change<'static>), Fault> {
+        if let Some(reason) = &self.fault {
+            return Err(self.unreadable(reason));
+        }
+        let glance = match self.kind {
+            Kind::Reserve => encoding::glance_at_reserve(&self.payload)
+                .map(|(id, at)| Some((at, Change::Reserve(id)))),
+            Kind::Post => encoding::glance_at_post(&self.payload).map(|post| {
+                let post = post?;
+                let cost = post.owed.map(Money::from);
+                Some((post.ended_at, Change::Post(post.id, cost, None)))
+            }),
+            _ => Ok(None),
         };
-        Ok(change)
-    }
-
-    fn part<'a, P: Deserialize<'a>, T>(&'a self, of: impl FnOnce(P) -> T) -> Result<T, Fault> {
-        let part = serde_json::from_slice(&self.payload);
-        part.map(of).map_err(|error| self.unreadable(&error))
+        match glance.map_err(|error| self.unreadable(&error))? {
+            Some(change) => Ok(change),
+            // There are only few of the others.
+            None => {
+                let entry = self.entry()?;
+                Ok((entry.at(), Change::of(&entry).into_owned()))
+            }
+        }
     }
 }
 
-/// Whether the JSON of a record may have the flag `pending`. A quote inside a text is escaped, so
-/// no text of a client looks like it.
-fn may_be_pending(payload: &[u8]) -> bool {
-    memmem::find(payload, b"\"pending\"").is_some()
+impl From<RecordCost> for Money<'static> {
+    fn from(cost: RecordCost) -> Self {
+        let RecordCost { currency, amount, at_least, .. } = cost;
+        Self { currency: Cow::Owned(currency), amount, at_least }
+    }
+}
+
+impl Money<'_> {
+    fn into_owned(self) -> Money<'static> {
+        let Self { currency, amount, at_least } = self;
+        Money { currency: Cow::Owned(currency.into_owned()), amount, at_least }
+    }
+}
+
+impl Change<'_> {
+    /// The same, without the entry.
+    fn into_owned(self) -> Change<'static> {
+        let own = |money: Option<Money<'_>>| money.map(Money::into_owned);
+        match self {
+            Self::Reserve(id) => Change::Reserve(id),
+            Self::Post(id, cost, pending) => Change::Post(id, own(cost), pending),
+            Self::Void(id) => Change::Void(id),
+            Self::Progress(id) => Change::Progress(id),
+            Self::Correction { before, after, completes } => {
+                Change::Correction { before: own(before), after: own(after), completes }
+            }
+            Self::Checkpoint => Change::Checkpoint,
+        }
+    }
 }
 
 /// The sums of the entries so far. A [`Checkpoint`] stores them.

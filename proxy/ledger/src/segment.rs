@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! magic 8 | version u16 | gateway length u16 | first seq u64 | chain u32 | created µs i64
-//! | gateway, zeros | follows 32 | sync marks u8 | lost u64 | crc u32      little endian
+//! | gateway, zeros | ledger 16 | follows 32 | sync marks u8 | lost u64 | crc u32   little endian
 //! ```
 //!
 //! A header is always [`HEADER_BYTES`] long. A shorter file is a header that was cut off, and no
@@ -11,12 +11,14 @@
 //! [`Digest`] of the segment before.
 
 use jiff::Timestamp;
+use uuid::Uuid;
 
 use crate::digest::{Digest, Digester};
 use crate::frame::Position;
+use crate::id::LedgerId;
 
 /// The format that is written. Readers accept no other.
-pub const FORMAT_VERSION: u16 = 4;
+pub const FORMAT_VERSION: u16 = 5;
 
 /// Length of a header, in bytes.
 pub const HEADER_BYTES: usize = 512;
@@ -24,16 +26,19 @@ pub const HEADER_BYTES: usize = 512;
 const MAGIC: [u8; 8] = *b"taxi-tlj";
 const CRC_BYTES: usize = 4;
 const LOST_BYTES: usize = 8;
+const LEDGER_BYTES: usize = 16;
 const SYNC_MARKS_BYTES: usize = 1;
 /// Bytes after the gateway name and its zeros.
-const END_BYTES: usize = Digest::BYTES + SYNC_MARKS_BYTES + LOST_BYTES + CRC_BYTES;
+const END_BYTES: usize = LEDGER_BYTES + Digest::BYTES + SYNC_MARKS_BYTES + LOST_BYTES + CRC_BYTES;
 const GATEWAY_BYTES_MAX: usize = HEADER_BYTES - 32 - END_BYTES;
 
 /// The header of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Name of the gateway that writes the journal. The header keeps at most 435 bytes of it.
+    /// Name of the gateway that writes the journal. The header keeps at most 419 bytes of it.
     pub gateway: String,
+    /// The ledger that the segment is part of.
+    pub ledger: LedgerId,
     /// Position of the frame before the first frame of this segment.
     pub before: Position,
     /// Number of entries up to `before` that cannot be read and are left out. It is an upper bound
@@ -87,6 +92,7 @@ impl SegmentHeader {
         out.extend_from_slice(&self.created.as_microsecond().to_le_bytes());
         out.extend_from_slice(&gateway);
         out.resize(start + HEADER_BYTES - END_BYTES, 0);
+        out.extend_from_slice(self.ledger.0.as_bytes());
         out.extend_from_slice(&Digest::to_bytes(self.follows));
         out.push(u8::from(self.has_sync_marks));
         out.extend_from_slice(&self.lost.to_le_bytes());
@@ -108,6 +114,7 @@ impl SegmentHeader {
         }
         let (body, mut crc) = bytes.split_at(HEADER_BYTES - CRC_BYTES);
         let (_, mut end) = bytes.split_at(HEADER_BYTES - END_BYTES);
+        let ledger = LedgerId(Uuid::from_bytes(take(&mut end)));
         let follows = Digest::from_bytes(take(&mut end));
         let [has_sync_marks] = take(&mut end);
         let (expected, found) = (crc32c::crc32c(body), u32::from_le_bytes(take(&mut crc)));
@@ -125,6 +132,7 @@ impl SegmentHeader {
         let gateway = String::from_utf8_lossy(rest.get(..length).unwrap_or_default());
         Ok(Self {
             gateway: gateway.into_owned(),
+            ledger,
             before: Position { seq: first.saturating_sub(1), chain },
             lost: u64::from_le_bytes(take(&mut end)),
             has_sync_marks: has_sync_marks != 0,

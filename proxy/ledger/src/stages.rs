@@ -99,6 +99,12 @@ impl Stages {
         }))
     }
 
+    /// From how long each stage took. `None` for a stage that the request did not have.
+    #[must_use]
+    pub fn lasting(took: [Option<Duration>; Stage::ALL.len()]) -> Self {
+        Self(took.map(|took| took.map(micros)))
+    }
+
     /// Microseconds of each stage, in the order of [`Stage::ALL`].
     #[must_use]
     pub const fn micros(&self) -> &[Option<u64>; Stage::ALL.len()] {

@@ -1,17 +1,16 @@
 //! Sync marks. The journal writer puts one between entries after a sync has succeeded. It says up
 //! to which entry the journal is on disk.
 //!
-//! A sync mark is a frame with a kind of its own and an empty JSON object as its payload. It is not
-//! an entry: it has no sequence number of its own, and it is not part of the chain. Its `seq` is
-//! the number of the last synced entry. So a reader can find and check a sync mark even after
-//! damage.
+//! A sync mark is a frame with a kind of its own. It is not an entry: it has no sequence number of
+//! its own, and it is not part of the chain. Its payload is the number of the last synced entry. So
+//! a reader can find and check a sync mark even after damage.
 
-use crate::frame::{HEAD_BYTES, Head, Position};
+use crate::encoding::END;
+use crate::frame::{HEAD_BYTES, Head, SYNC_MARK};
+use crate::id::LedgerId;
 
-/// The payload of a sync mark.
-const PAYLOAD: &[u8] = b"{}";
-/// The kind byte of a sync mark. [`Kind`](crate::Kind) has those of entries.
-const KIND: u8 = 7;
+/// Length of the payload: a number, and the end of a payload.
+const PAYLOAD_BYTES: usize = 9;
 
 /// Says that all entries up to `synced` are on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,50 +21,55 @@ pub struct SyncMark {
 
 impl SyncMark {
     /// Length of a sync mark, in bytes.
-    pub(crate) const BYTES: usize = HEAD_BYTES + PAYLOAD.len();
+    pub(crate) const BYTES: usize = HEAD_BYTES + PAYLOAD_BYTES;
 
-    /// Appends the sync mark to `out`.
-    pub fn append(self, out: &mut Vec<u8>) {
-        let check = crc32c::crc32c(PAYLOAD);
-        let length = u32::try_from(PAYLOAD.len()).unwrap_or_default();
-        Head { length, seq: self.synced, kind: KIND, check }.append(Position::START, out);
-        out.extend_from_slice(PAYLOAD);
+    /// Appends the sync mark to `out`, a journal of `ledger`.
+    pub fn append(self, ledger: LedgerId, out: &mut Vec<u8>) {
+        let (seed, payload) = (ledger.seed(), self.payload());
+        let head = Head::of(SYNC_MARK, self.synced, &payload, seed);
+        out.extend_from_slice(&head.bytes(seed).0);
+        out.extend_from_slice(&payload);
     }
 
-    /// The highest synced entry that a sync mark in `bytes` names. `bytes` is a part of a segment.
+    fn payload(self) -> [u8; PAYLOAD_BYTES] {
+        let [a, b, c, d, e, f, g, h] = self.synced.to_le_bytes();
+        [a, b, c, d, e, f, g, h, END]
+    }
+
+    /// The highest synced entry that a sync mark in `bytes` names. `bytes` is a part of a segment
+    /// of `ledger`.
     #[must_use]
-    pub fn last_in(bytes: &[u8]) -> Option<u64> {
-        let rests = (0..bytes.len()).filter_map(|at| bytes.get(at..)?.split_first_chunk());
-        let whole = rests.filter(|(_, payload)| payload.starts_with(PAYLOAD));
-        whole.filter_map(|(head, _)| Self::read(head)).map(|mark| mark.synced).max()
+    pub fn last_in(bytes: &[u8], ledger: LedgerId) -> Option<u64> {
+        let rests = (0..bytes.len()).filter_map(|at| bytes.get(at..));
+        rests.filter_map(|rest| Self::read(rest, ledger.seed())).map(|mark| mark.synced).max()
     }
 
-    /// Reads the head of a sync mark. `None` if the bytes are something else.
-    pub(crate) fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
-        if bytes.get(Head::KIND_AT) != Some(&KIND) {
+    /// Whether bytes begin with the head of a sync mark.
+    pub(crate) fn has_head(bytes: &[u8; HEAD_BYTES], seed: u32) -> bool {
+        let (head, found, expected) = Head::read(bytes, seed);
+        head.kind == SYNC_MARK && found == expected && head.length as usize == PAYLOAD_BYTES
+    }
+
+    /// Reads a whole sync mark at the start of `bytes`. `None` if the bytes are something else, or
+    /// too few.
+    pub(crate) fn read(bytes: &[u8], seed: u32) -> Option<Self> {
+        if bytes.get(Head::KIND_AT) != Some(&SYNC_MARK) {
             return None;
         }
-        let (head, found, expected) = Head::read(bytes, Position::START);
-        let is_mark = found == expected
-            && head.length as usize == PAYLOAD.len()
-            && head.check == crc32c::crc32c(PAYLOAD);
-        is_mark.then_some(Self { synced: head.seq })
-    }
-
-    /// Whether `rest` begins with the payload of a sync mark. `None` if it is too short to tell.
-    pub(crate) fn is_followed_by(rest: &[u8]) -> Option<bool> {
-        rest.get(..PAYLOAD.len()).map(|payload| payload == PAYLOAD)
+        let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        let payload = rest.first_chunk::<PAYLOAD_BYTES>()?;
+        let (head_read, _, _) = Head::read(head, seed);
+        if !Self::has_head(head, seed) || head_read.check != crc32c::crc32c_append(seed, payload) {
+            return None;
+        }
+        let [a, b, c, d, e, f, g, h, _] = *payload;
+        Some(Self { synced: u64::from_le_bytes([a, b, c, d, e, f, g, h]) })
     }
 
     /// Total length of the sync marks at the start of `bytes`.
-    pub(crate) fn skip(bytes: &[u8]) -> usize {
-        let is_mark = |rest: &[u8]| {
-            let (head, payload) = rest.split_first_chunk()?;
-            Self::read(head)?;
-            Self::is_followed_by(payload)
-        };
+    pub(crate) fn skip(bytes: &[u8], seed: u32) -> usize {
         let mut length = 0;
-        while bytes.get(length..).and_then(is_mark) == Some(true) {
+        while bytes.get(length..).is_some_and(|rest| Self::read(rest, seed).is_some()) {
             length += Self::BYTES;
         }
         length

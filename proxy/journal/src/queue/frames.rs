@@ -6,7 +6,8 @@ use std::mem;
 
 use jiff::Timestamp;
 use taximeter_ledger::{
-    Change, Digest, EncodedEntry, Entry, PendingRequests, Position, RunningTotals,
+    Change, Digest, EncodedEntry, Entry, Framer, PendingRequests, Position, RunningTotals,
+    StringsSoFar,
 };
 
 /// Frames that are written together.
@@ -15,6 +16,8 @@ pub(in super::super) struct Batch {
     pub(in super::super) bytes: Vec<u8>,
     /// The frame before the first one.
     pub(in super::super) before: Position,
+    /// The strings that had numbers there.
+    pub(in super::super) strings: StringsSoFar,
     /// Digest of the segment that has it, up to that, once they are written.
     pub(in super::super) follows: Option<Digest>,
     pub(in super::super) last: Position,
@@ -27,7 +30,9 @@ pub(in super::super) struct Batch {
 pub(in super::super) struct Frames {
     bytes: Vec<u8>,
     before: Position,
-    last: Position,
+    /// The strings that had numbers there.
+    strings: StringsSoFar,
+    framer: Framer,
     cuts: VecDeque<Cut>,
     tally: RunningTotals,
     /// The last entry is a checkpoint, or there is none.
@@ -47,18 +52,19 @@ struct Cut {
 }
 
 impl Frames {
-    /// None yet, behind `last`, which is a checkpoint, or the beginning, and ends a segment of
+    /// None yet. `framer` goes on behind a checkpoint, or the beginning, which ends a segment of
     /// `segment_filled` bytes.
-    pub(in super::super) const fn new(
-        last: Position,
+    pub(in super::super) fn new(
+        framer: Framer,
         tally: RunningTotals,
         segment_filled: u64,
         segment_bytes: u64,
     ) -> Self {
         Self {
             bytes: Vec::new(),
-            before: last,
-            last,
+            before: framer.last(),
+            strings: framer.strings(),
+            framer,
             cuts: VecDeque::new(),
             tally,
             is_checked: true,
@@ -76,12 +82,12 @@ impl Frames {
     ) -> usize {
         let before = self.bytes.len();
         if self.segment_filled >= self.segment_bytes && !self.is_checked {
-            self.cuts.push_back(Cut { at: before, before: self.last });
+            self.cuts.push_back(Cut { at: before, before: self.last() });
             self.segment_filled = 0;
             self.check(now);
         }
         self.append(entry);
-        self.tally.add(self.last.seq, change);
+        self.tally.add(self.last().seq, change);
         self.is_checked = false;
         self.bytes.len() - before
     }
@@ -98,9 +104,11 @@ impl Frames {
     }
 
     fn append(&mut self, entry: &EncodedEntry<'_>) -> usize {
-        self.last = entry.append(self.last, &mut self.bytes);
-        self.segment_filled += entry.frame_bytes() as u64;
-        entry.frame_bytes()
+        let before = self.bytes.len();
+        self.framer.append(entry, &mut self.bytes);
+        let added = self.bytes.len() - before;
+        self.segment_filled += added as u64;
+        added
     }
 
     /// Takes the frames of one segment; `spare` is room for further ones.
@@ -108,8 +116,10 @@ impl Frames {
         let begins_segment = self.cuts.pop_front_if(|cut| cut.at == 0).is_some();
         let Some((end, last)) = self.cuts.front().map(|cut| (cut.at, cut.before)) else {
             let bytes = mem::replace(&mut self.bytes, spare);
-            let before = mem::replace(&mut self.before, self.last);
-            return Batch { bytes, before, follows: None, last: self.last, begins_segment };
+            let last = self.last();
+            let before = mem::replace(&mut self.before, last);
+            let strings = mem::replace(&mut self.strings, self.framer.strings());
+            return Batch { bytes, before, strings, follows: None, last, begins_segment };
         };
         let rest = self.bytes.split_off(end);
         for cut in &mut self.cuts {
@@ -117,7 +127,9 @@ impl Frames {
         }
         let bytes = mem::replace(&mut self.bytes, rest);
         let before = mem::replace(&mut self.before, last);
-        Batch { bytes, before, follows: None, last, begins_segment }
+        // What follows begins with a checkpoint.
+        let strings = mem::take(&mut self.strings);
+        Batch { bytes, before, strings, follows: None, last, begins_segment }
     }
 
     /// The requests whose usage is pending.
@@ -132,11 +144,11 @@ impl Frames {
 
     /// The last one that was added.
     pub(super) const fn last(&self) -> Position {
-        self.last
+        self.framer.last()
     }
 
-    /// The last one that was taken.
-    pub(super) const fn taken(&self) -> Position {
-        self.before
+    /// The last one that was taken, and the strings that have numbers there.
+    pub(super) fn taken(&self) -> (Position, StringsSoFar) {
+        (self.before, self.strings.clone())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taximeter_ledger::{Digest, Position};
+use taximeter_ledger::{Digest, Position, StringsSoFar};
 
 use super::frames::Batch;
 use crate::disk::OpenFile;
@@ -41,6 +41,18 @@ pub(super) struct Unsynced {
     marked: u64,
 }
 
+/// Frames that are to be written anew.
+#[derive(Debug)]
+pub(in super::super) struct Doubtful {
+    /// The frame before them. Where there are none, the last one that was written.
+    pub(in super::super) before: Position,
+    /// The digest of the segment that has it.
+    pub(in super::super) follows: Option<Digest>,
+    /// The strings that had numbers there.
+    pub(in super::super) strings: StringsSoFar,
+    pub(in super::super) frames: Vec<u8>,
+}
+
 impl Unsynced {
     /// Nothing; the entries up to `synced` are on the disk.
     pub(super) fn new(synced: u64) -> Self {
@@ -55,17 +67,20 @@ impl Unsynced {
         *self = Self { syncer_sleeps, syncing, synced, synced_at, marked, ..Self::default() };
     }
 
-    /// In doubt: the frame before those that are to be written anew, the digest of the segment that
-    /// has it, and they.
+    /// What is to be written anew, if there is a doubt.
     pub(super) fn doubtful(
         &self,
         last: Position,
         digest: Option<Digest>,
-    ) -> Option<(Position, Option<Digest>, Vec<u8>)> {
-        let first = self.batches.front();
-        let (before, follows) = first.map_or((last, digest), |it| (it.before, it.follows));
+        strings: &StringsSoFar,
+    ) -> Option<Doubtful> {
+        let (before, follows, strings) = match self.batches.front() {
+            Some(first) => (first.before, first.follows, &first.strings),
+            None => (last, digest, strings),
+        };
         let frames = || self.batches.iter().flat_map(|batch| &batch.bytes).copied().collect();
-        self.doubtful.then(|| (before, follows, frames()))
+        let doubtful = || Doubtful { before, follows, strings: strings.clone(), frames: frames() };
+        self.doubtful.then(doubtful)
     }
 
     /// Whether more is synced than a mark says.

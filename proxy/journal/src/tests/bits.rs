@@ -14,7 +14,9 @@ use super::random::Random;
 
 const BITS: usize = 8;
 /// Length of a mark.
-const MARK_BYTES: usize = 23;
+const MARK_BYTES: usize = 25;
+/// Length of the head of a frame.
+const HEAD_BYTES: usize = 16;
 
 /// What is read, up to a fault.
 fn read(model: &Model) -> (Vec<FramedEntry>, Option<JournalError>) {
@@ -68,7 +70,7 @@ fn a_bit_that_turns_over_is_found_with_its_place() {
                 Fault::Damaged { offset: 0, .. } => assert!(byte < 512),
                 Fault::Damaged { offset, .. } => {
                     let offset = usize::try_from(offset).unwrap();
-                    let end = offset + 21 + next.payload.len();
+                    let end = offset + HEAD_BYTES + next.payload.len();
                     assert!((offset..end).contains(&byte), "byte {byte}: {fault}");
                 }
                 Fault::Format { .. } => assert!((8..10).contains(&byte)),
@@ -86,8 +88,13 @@ fn a_bit_that_turns_over_in_a_torn_end_makes_no_record() {
     let begins = usize::try_from(whole.last().unwrap().offset).unwrap();
     let bytes = model.memory.with_file(last, |bytes| bytes.clone());
     let length = bytes.len();
-    for left in [begins + 1, begins + 20, begins + 21, usize::midpoint(begins, length), length - 1]
-    {
+    for left in [
+        begins + 1,
+        begins + HEAD_BYTES - 1,
+        begins + HEAD_BYTES,
+        usize::midpoint(begins, length),
+        length - 1,
+    ] {
         model.memory.with_file(last, |file| *file = bytes[..left].to_vec());
         turn_each(&model, last, |byte, found, fault| {
             assert!(whole.starts_with(&found), "byte {byte}: another record");
@@ -106,9 +113,10 @@ fn a_bit_that_turns_over_in_what_was_synced_is_taken_for_no_torn_end() {
         for path in &segments {
             let is_last = segments.last() == Some(path);
             // The last that is said there was itself not synced, and nothing is behind it.
+            let ledger = files::header(path, &*disk).unwrap().unwrap().ledger;
             let last_word = model.memory.with_file(path, |bytes| {
                 let begins = bytes.len() - MARK_BYTES;
-                SyncMark::last_in(&bytes[begins..]).map_or(bytes.len(), |_| begins)
+                SyncMark::last_in(&bytes[begins..], ledger).map_or(bytes.len(), |_| begins)
             });
             turn_each(&model, path, |byte, found, fault| {
                 if byte >= last_word {

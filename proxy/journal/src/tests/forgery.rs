@@ -1,7 +1,7 @@
 //! Tests with entries that were altered by somebody who knows how checks and chains are made.
 
 use taximeter_ledger::{
-    Digester, EncodedEntry, HEADER_BYTES, Position, Reader, SegmentHeader, TenantId,
+    Digester, EncodedEntry, Framer, HEADER_BYTES, Position, Reader, SegmentHeader, TenantId,
 };
 
 use super::super::read::Altered;
@@ -29,17 +29,17 @@ fn forge(bench: &Bench, seq: u64) {
         let mut reader = Reader::new(None, 1);
         reader.feed(&bytes);
         let (mut forged, mut payload) = (Vec::new(), Vec::new());
+        let header = files::header(&path, &Kernel).unwrap().unwrap();
+        let mut framer = Framer::new(header.ledger, last);
+        SegmentHeader { before: last, ..header }.encode(&mut forged);
         while let Some(framed) = reader.next_entry().unwrap() {
-            if forged.is_empty() {
-                let header = reader.header().unwrap().clone();
-                SegmentHeader { before: last, ..header }.encode(&mut forged);
-            }
             let mut entry = framed.entry().unwrap();
             if framed.seq == seq {
                 let Entry::Post(record) = &mut entry else { panic!("{entry:?}") };
                 record.tenant = TenantId::new("beta").unwrap();
             }
-            last = EncodedEntry::new(&entry, &mut payload).unwrap().append(last, &mut forged);
+            let entry = EncodedEntry::new(&entry, &mut payload).unwrap();
+            last = framer.append(&entry, &mut forged);
         }
         fs::write(&path, forged).unwrap();
     }

@@ -131,7 +131,7 @@ fn long_names_make_fewer_and_a_checkpoint_still_fits_an_entry() {
     let mut totals = RunningTotals::default();
     for number in 0..PENDING_MAX as u128 {
         let mut record = pending_record(number);
-        record.request_model = Some("\u{1}".repeat(256));
+        record.request_model = Some("\u{1}".repeat(512));
         totals.add(1, &Change::of(&Entry::Post(Box::new(record))));
     }
     assert!((1..PENDING_MAX).contains(&totals.pending().len()));

@@ -17,8 +17,9 @@ fn digest(bytes: &[u8], split: usize) -> Option<Digest> {
 fn what_is_read_has_the_digest_of_what_was_written_wherever_reads_split() {
     let (bytes, ends, _) = segment(&[void(1), void(2)], Position::START);
     let header = SegmentHeader { follows: None, ..header_of(&bytes) };
-    let mut digester = header.digester(&bytes[..ends[0]]);
+    let mut digester = header.digester(&bytes[..HEADER_BYTES]);
     assert_eq!(digester.digest(), None, "without an entry it is the one before that counts");
+    digester.add(&bytes[HEADER_BYTES..ends[0]]);
     let mut written = Vec::new();
     for entry in ends.windows(2) {
         digester.add(&bytes[entry[0]..entry[1]]);
@@ -36,9 +37,9 @@ fn marks_change_no_digest_and_every_other_byte_does() {
     let (bytes, ends, _) = segment(&[void(1), void(2)], Position::START);
     let whole = digest(&bytes, 0).unwrap();
     let mut with_marks = bytes[..ends[1]].to_vec();
-    SyncMark { synced: 1 }.append(&mut with_marks);
+    SyncMark { synced: 1 }.append(LEDGER, &mut with_marks);
     with_marks.extend_from_slice(&bytes[ends[1]..]);
-    SyncMark { synced: 2 }.append(&mut with_marks);
+    SyncMark { synced: 2 }.append(LEDGER, &mut with_marks);
     assert_eq!(digest(&with_marks, 0), Some(whole));
     for at in 0..bytes.len() {
         let mut changed = bytes.clone();

@@ -7,7 +7,7 @@ fn frames(entries: &[Entry]) -> (Vec<u8>, Vec<usize>, Vec<Position>) {
     let (bytes, ends, _) = segment(entries, Position { seq: 40, chain: 7 });
     let (framed, end) = read_whole(&bytes);
     assert_eq!(end, Ok(()));
-    let befores = [Position { seq: 40, chain: 7 }].into_iter();
+    let befores = [begin(&bytes)].into_iter();
     let befores = befores.chain(framed.iter().map(FramedEntry::position)).collect();
     (bytes, ends, befores)
 }
@@ -19,7 +19,7 @@ proptest! {
         let byte = ends[0] + byte.index(bytes.len() - ends[0]);
         let damaged = ends.iter().rposition(|end| *end <= byte).unwrap();
         bytes[byte] ^= 1 << bit;
-        let found = find_resume_point(&bytes, ends[damaged] as u64, Some(befores[damaged]));
+        let found = find_resume_point(&bytes, LEDGER, ends[damaged] as u64, Some(befores[damaged]));
         let next = damaged + 1;
         let expected = (next < entries.len())
             .then(|| ResumePoint { offset: ends[next] as u64, before: befores[next] });
@@ -36,7 +36,7 @@ proptest! {
         bytes[from..to].fill(noise);
         let damaged = ends.iter().rposition(|end| *end <= from).unwrap();
         // The noise may equal the bytes that it replaces. Then the search still finds the next entry.
-        let found = find_resume_point(&bytes, ends[damaged] as u64, Some(befores[damaged]));
+        let found = find_resume_point(&bytes, LEDGER, ends[damaged] as u64, Some(befores[damaged]));
         if let Some(ResumePoint { offset, before }) = found {
             let index = ends.iter().position(|end| *end as u64 == offset).unwrap();
             prop_assert!(index > damaged && before == befores[index]);
@@ -50,18 +50,19 @@ proptest! {
     fn a_damaged_header_costs_no_entry(entries in entries(), byte in 0..512usize) {
         let (mut bytes, ends, befores) = frames(&entries);
         bytes[byte] ^= 1;
-        let known = find_resume_point(&bytes, 0, Some(befores[0]));
-        prop_assert_eq!(known, Some(ResumePoint { offset: ends[0] as u64, before: befores[0] }));
-        // If the frame before is unknown, the first entry cannot be checked.
-        let unknown = find_resume_point(&bytes, 0, None);
-        let second = (entries.len() > 1)
-            .then(|| ResumePoint { offset: ends[1] as u64, before: befores[1] });
-        prop_assert_eq!(unknown, second);
+        // The frame with which strings begin is found, or else the entry behind it.
+        let last = Position { seq: 40, chain: 7 };
+        let known = find_resume_point(&bytes, LEDGER, 0, Some(last));
+        let header = HEADER_BYTES as u64;
+        prop_assert_eq!(known, Some(ResumePoint { offset: header, before: last }));
+        let unknown = find_resume_point(&bytes, LEDGER, 0, None);
+        let first = ResumePoint { offset: ends[0] as u64, before: befores[0] };
+        prop_assert_eq!(unknown, Some(first));
     }
 
     #[test]
     fn any_bytes_are_searched(bytes in vec(any::<u8>(), 0..3_000), offset in 0..4_000u64) {
-        prop_assert_eq!(find_resume_point(&bytes, offset, Some(Position { seq: 9, chain: 1 })), None);
+        prop_assert_eq!(find_resume_point(&bytes, LEDGER, offset, Some(Position { seq: 9, chain: 1 })), None);
     }
 }
 
@@ -74,6 +75,6 @@ fn a_text_that_looks_like_an_entry_is_none() {
     entry.request_id = text;
     let (mut bytes, ends, befores) = frames(&[Entry::Reserve(Box::new(entry)), void(5)]);
     bytes[ends[0]] ^= 1;
-    let found = find_resume_point(&bytes, ends[0] as u64, Some(befores[0]));
+    let found = find_resume_point(&bytes, LEDGER, ends[0] as u64, Some(befores[0]));
     assert_eq!(found, Some(ResumePoint { offset: ends[1] as u64, before: befores[1] }));
 }

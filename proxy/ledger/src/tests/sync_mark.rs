@@ -8,12 +8,15 @@ const BEFORE: Position = Position { seq: 40, chain: 7 };
 /// frame before each.
 fn with_marks(entries: &[Entry]) -> (Vec<u8>, Vec<usize>, Vec<Position>) {
     let (mut bytes, _, _) = segment(&[], BEFORE);
-    let (mut position, mut marks, mut befores) = (BEFORE, Vec::new(), Vec::new());
+    let (mut framer, mut marks, mut befores) =
+        (Framer::new(LEDGER, BEFORE), Vec::new(), Vec::new());
     for entry in entries {
-        position = EncodedEntry::new(entry, &mut Vec::new()).unwrap().append(position, &mut bytes);
+        let mut payload = Vec::new();
+        let entry = EncodedEntry::new(entry, &mut payload).unwrap();
+        let position = framer.append(&entry, &mut bytes);
         marks.push(bytes.len());
         befores.push(position);
-        SyncMark { synced: position.seq }.append(&mut bytes);
+        SyncMark { synced: position.seq }.append(LEDGER, &mut bytes);
     }
     (bytes, marks, befores)
 }
@@ -25,11 +28,11 @@ proptest! {
         let (head, tail) = bytes.split_at(split.index(bytes.len()));
         let (framed, end) = read(Reader::new(None, 1), &[head, tail]);
         prop_assert_eq!((plain(framed), end), (numbered(&entries, 41), Ok(())));
-        prop_assert_eq!(SyncMark::last_in(&bytes), befores.last().map(|last| last.seq));
+        prop_assert_eq!(SyncMark::last_in(&bytes, LEDGER), befores.last().map(|last| last.seq));
     }
 
     #[test]
-    fn a_mark_that_was_cut_off_is_a_torn_end(entries in entries(), left in 1..23usize) {
+    fn a_mark_that_was_cut_off_is_a_torn_end(entries in entries(), left in 1..25usize) {
         let (bytes, marks, _) = with_marks(&entries);
         let last = *marks.last().unwrap();
         let (framed, end) = read_whole(&bytes[..last + left]);
@@ -39,7 +42,7 @@ proptest! {
 
     #[test]
     fn a_bit_that_turns_over_in_a_mark_is_found_and_costs_no_entry(
-        entries in entries(), which: Index, bit in 0..23 * 8usize,
+        entries in entries(), which: Index, bit in 0..25 * 8usize,
     ) {
         let (mut bytes, marks, befores) = with_marks(&entries);
         let which = which.index(marks.len());
@@ -49,9 +52,9 @@ proptest! {
         let offset = marks[which] as u64;
         let is_found = matches!(end, Err(Fault::Damaged { offset: at, .. }) if at == offset);
         prop_assert!(is_found, "{:?}", end);
-        let found = find_resume_point(&bytes, offset, Some(befores[which]));
+        let found = find_resume_point(&bytes, LEDGER, offset, Some(befores[which]));
         let next = (which + 1 < entries.len())
-            .then(|| ResumePoint { offset: offset + 23, before: befores[which] });
+            .then(|| ResumePoint { offset: offset + 25, before: befores[which] });
         prop_assert_eq!(found, next);
     }
 
@@ -59,33 +62,33 @@ proptest! {
     fn an_entry_that_is_lost_before_a_mark_costs_only_itself(entries in entries(), which: Index) {
         let (mut bytes, marks, befores) = with_marks(&entries);
         let which = which.index(entries.len());
-        let begins = if which == 0 { 512 } else { marks[which - 1] + 23 };
+        let begins = if which == 0 { BEGIN_BYTES } else { marks[which - 1] + 25 };
         bytes[begins + 14] ^= 1;
-        let before = if which == 0 { BEFORE } else { befores[which - 1] };
-        let found = find_resume_point(&bytes, begins as u64, Some(before));
+        let before = if which == 0 { begin(&bytes) } else { befores[which - 1] };
+        let found = find_resume_point(&bytes, LEDGER, begins as u64, Some(before));
         let next = (which + 1 < entries.len())
-            .then(|| ResumePoint { offset: marks[which] as u64 + 23, before: befores[which] });
+            .then(|| ResumePoint { offset: marks[which] as u64 + 25, before: befores[which] });
         prop_assert_eq!(found, next);
         // The marks after the damaged entry say that it was synced.
-        prop_assert_eq!(SyncMark::last_in(&bytes[begins..]), Some(40 + entries.len() as u64));
+        prop_assert_eq!(SyncMark::last_in(&bytes[begins..], LEDGER), Some(40 + entries.len() as u64));
     }
 }
 
 #[test]
 fn a_text_that_looks_like_a_mark_is_none() {
     let mut mark = Vec::new();
-    SyncMark { synced: 99 }.append(&mut mark);
+    SyncMark { synced: 99 }.append(LedgerId::default(), &mut mark);
     let text = String::from_utf8_lossy(&mark).into_owned();
     let entry = Reserve { request_id: text, ..reserve(5, None) };
     let (bytes, ..) = segment(&[Entry::Reserve(Box::new(entry))], BEFORE);
-    assert_eq!(SyncMark::last_in(&bytes), None);
+    assert_eq!(SyncMark::last_in(&bytes, LEDGER), None);
 }
 
 #[test]
 fn a_mark_of_what_is_not_there_is_damage() {
     let (mut bytes, _, position) = segment(&[void(1)], BEFORE);
     let offset = bytes.len() as u64;
-    SyncMark { synced: position.seq + 1 }.append(&mut bytes);
+    SyncMark { synced: position.seq + 1 }.append(LEDGER, &mut bytes);
     let (_, end) = read_whole(&bytes);
     assert!(matches!(end, Err(Fault::Damaged { offset: at, .. }) if at == offset), "{end:?}");
 }

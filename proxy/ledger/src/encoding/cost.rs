@@ -1,0 +1,299 @@
+//! The cost of a request.
+//!
+//! The price and the rates are strings, as many requests share them. Of a line only the quantity is
+//! a member: its amount follows from it, and so does the sum. What does not follow is written.
+
+use rust_decimal::Decimal;
+
+use super::member::{
+    DecodeError, Members, Value, Writer, decimal, number, put, put_decimal,
+};
+use super::{member_key as key, string};
+use crate::record::{RecordCost, RecordLine};
+use crate::unknown_cost::{UnknownCost, UnknownCostReason};
+use super::numbered::Numbered as _;
+
+/// Keys inside the string of a price.
+mod price {
+    pub(super) const CURRENCY: u64 = 1;
+    pub(super) const PRICE_ID: u64 = 2;
+    pub(super) const PRICE_MATCH: u64 = 3;
+    pub(super) const AT_LEAST: u64 = 4;
+}
+
+/// Keys inside the string of a rate.
+mod rate {
+    pub(super) const METER: u64 = 1;
+    pub(super) const MODEL: u64 = 2;
+    pub(super) const PRICE_MATCH: u64 = 3;
+    pub(super) const UNIT: u64 = 4;
+    pub(super) const UNIT_PRICE: u64 = 5;
+    pub(super) const LIST_UNIT_PRICE: u64 = 6;
+}
+
+/// Keys inside the string of an unknown cost.
+mod unknown {
+    pub(super) const REASON: u64 = 1;
+    pub(super) const OF: u64 = 2;
+    pub(super) const PRICE_ID: u64 = 3;
+    pub(super) const DAY: u64 = 4;
+    pub(super) const COMBINATION: u64 = 5;
+}
+
+/// What a line has, before its numbers.
+const HAS_TOKENS: u64 = 1;
+const HAS_QUANTITY: u64 = 2;
+const HAS_AMOUNT: u64 = 4;
+
+/// The keys of one cost in an entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CostKeys {
+    pub(super) price: u64,
+    pub(super) rate: u64,
+    pub(super) lines: u64,
+    pub(super) amount: u64,
+    pub(super) list_amount: u64,
+}
+
+impl CostKeys {
+    /// The cost of a record, or the one after a correction.
+    pub(super) const COST: Self = Self {
+        price: string::PRICE,
+        rate: string::RATE,
+        lines: key::LINES,
+        amount: key::AMOUNT,
+        list_amount: key::LIST_AMOUNT,
+    };
+    /// The cost before a correction.
+    pub(super) const BEFORE: Self = Self {
+        price: string::PRICE_BEFORE,
+        rate: string::RATE_BEFORE,
+        lines: key::LINES_BEFORE,
+        amount: key::AMOUNT_BEFORE,
+        list_amount: key::LIST_AMOUNT_BEFORE,
+    };
+}
+
+/// Writes the strings of a cost.
+pub(super) fn strings(keys: CostKeys, cost: &RecordCost, out: &mut Writer<'_>) {
+    out.group(keys.price, |out| {
+        out.bytes(price::CURRENCY, cost.currency.as_bytes());
+        out.bytes(price::PRICE_ID, cost.price_id.as_bytes());
+        out.maybe_text(price::PRICE_MATCH, cost.price_match.as_deref());
+        out.unless_zero(price::AT_LEAST, cost.at_least.into());
+    });
+    for line in &cost.lines {
+        out.group(keys.rate, |out| {
+            out.bytes(rate::METER, line.meter.as_bytes());
+            out.maybe_text(rate::MODEL, line.model.as_deref());
+            out.maybe_text(rate::PRICE_MATCH, line.price_match.as_deref());
+            out.maybe_text(rate::UNIT, line.unit.as_deref());
+            out.decimal(rate::UNIT_PRICE, &line.unit_price);
+            if let Some(list) = &line.list_unit_price {
+                out.decimal(rate::LIST_UNIT_PRICE, list);
+            }
+        });
+    }
+}
+
+/// Writes the members of a cost.
+pub(super) fn members(keys: CostKeys, cost: &RecordCost, out: &mut Writer<'_>) {
+    if !cost.lines.is_empty() {
+        out.filled(keys.lines, |out| cost.lines.iter().for_each(|line| put_line(line, out)));
+    }
+    let sum = sum(&cost.lines);
+    if !is_written_as(sum, cost.amount) {
+        out.decimal(keys.amount, &cost.amount);
+    }
+    if !is_written_as(Some(cost.amount), cost.list_amount) {
+        out.decimal(keys.list_amount, &cost.list_amount);
+    }
+}
+
+fn put_line(line: &RecordLine, out: &mut Vec<u8>) {
+    let explicit = !is_written_as(amount(line), line.amount);
+    let mut form = 0;
+    for (flag, is_there) in [
+        (HAS_TOKENS, line.tokens.is_some()),
+        (HAS_QUANTITY, line.quantity.is_some()),
+        (HAS_AMOUNT, explicit),
+    ] {
+        form |= if is_there { flag } else { 0 };
+    }
+    put(form, out);
+    if let Some(tokens) = line.tokens {
+        put(tokens, out);
+    }
+    if let Some(quantity) = &line.quantity {
+        put_decimal(quantity, out);
+    }
+    if explicit {
+        put_decimal(&line.amount, out);
+    }
+}
+
+/// Whether two amounts are equal, and have the same digits after the point.
+fn is_written_as(one: Option<Decimal>, other: Decimal) -> bool {
+    one.is_some_and(|one| one == other && one.scale() == other.scale())
+}
+
+/// Quantity × price. `None` if a decimal cannot hold it.
+fn amount(line: &RecordLine) -> Option<Decimal> {
+    line.count().checked_mul(line.unit_price)
+}
+
+fn sum(lines: &[RecordLine]) -> Option<Decimal> {
+    let (first, rest) = lines.split_first()?;
+    rest.iter().try_fold(first.amount, |sum, line| sum.checked_add(line.amount))
+}
+
+/// The parts of a cost, in the order in which a reader finds them.
+#[derive(Debug, Default)]
+pub(super) struct CostReader {
+    price: Option<RecordCost>,
+    rates: Vec<RecordLine>,
+    amount: Option<Decimal>,
+    list_amount: Option<Decimal>,
+}
+
+impl CostReader {
+    /// Reads a string, if it is one of the cost.
+    pub(super) fn string(
+        &mut self,
+        keys: CostKeys,
+        key: u64,
+        group: &[u8],
+    ) -> Result<(), DecodeError> {
+        if key == keys.price {
+            self.price = Some(read_price(group)?);
+        } else if key == keys.rate {
+            self.rates.push(read_rate(group)?);
+        }
+        Ok(())
+    }
+
+    /// Reads a member, if it is one of the cost.
+    pub(super) fn member(
+        &mut self,
+        keys: CostKeys,
+        key: u64,
+        value: Value<'_>,
+    ) -> Result<(), DecodeError> {
+        if key == keys.lines {
+            let mut bytes = value.bytes();
+            for line in &mut self.rates {
+                read_line(&mut bytes, line)?;
+            }
+        } else if key == keys.amount {
+            self.amount = Some(value.decimal()?);
+        } else if key == keys.list_amount {
+            self.list_amount = Some(value.decimal()?);
+        }
+        Ok(())
+    }
+
+    /// The cost. `None` if the entry has none.
+    pub(super) fn finish(self) -> Result<Option<RecordCost>, DecodeError> {
+        let Some(price) = self.price else { return Ok(None) };
+        let amount = self.amount.or_else(|| sum(&self.rates));
+        let amount = amount.ok_or(DecodeError::Missing("amount"))?;
+        let list_amount = self.list_amount.unwrap_or(amount);
+        Ok(Some(RecordCost { amount, list_amount, lines: self.rates, ..price }))
+    }
+}
+
+fn read_price(group: &[u8]) -> Result<RecordCost, DecodeError> {
+    let mut cost = RecordCost {
+        at_least: false,
+        currency: String::new(),
+        amount: Decimal::ZERO,
+        list_amount: Decimal::ZERO,
+        price_id: String::new(),
+        price_match: None,
+        lines: Vec::new(),
+    };
+    let mut members = Members::new(group);
+    while let Some((key, value)) = members.next()? {
+        match key {
+            price::CURRENCY => cost.currency = value.owned()?,
+            price::PRICE_ID => cost.price_id = value.owned()?,
+            price::PRICE_MATCH => cost.price_match = Some(value.owned()?.into()),
+            price::AT_LEAST => cost.at_least = value.number() != 0,
+            _ => {}
+        }
+    }
+    Ok(cost)
+}
+
+fn read_rate(group: &[u8]) -> Result<RecordLine, DecodeError> {
+    let mut line = RecordLine {
+        meter: String::new(),
+        model: None,
+        price_match: None,
+        tokens: None,
+        quantity: None,
+        unit: None,
+        unit_price: Decimal::ZERO,
+        list_unit_price: None,
+        amount: Decimal::ZERO,
+    };
+    let mut members = Members::new(group);
+    while let Some((key, value)) = members.next()? {
+        match key {
+            rate::METER => line.meter = value.owned()?,
+            rate::MODEL => line.model = Some(value.owned()?),
+            rate::PRICE_MATCH => line.price_match = Some(value.owned()?.into()),
+            rate::UNIT => line.unit = Some(value.owned()?),
+            rate::UNIT_PRICE => line.unit_price = value.decimal()?,
+            rate::LIST_UNIT_PRICE => line.list_unit_price = Some(value.decimal()?),
+            _ => {}
+        }
+    }
+    Ok(line)
+}
+
+fn read_line(bytes: &mut &[u8], line: &mut RecordLine) -> Result<(), DecodeError> {
+    let form = number(bytes)?;
+    if form & HAS_TOKENS != 0 {
+        line.tokens = Some(number(bytes)?);
+    }
+    if form & HAS_QUANTITY != 0 {
+        line.quantity = Some(decimal(bytes)?);
+    }
+    let explicit = if form & HAS_AMOUNT != 0 { Some(decimal(bytes)?) } else { amount(line) };
+    line.amount = explicit.ok_or(DecodeError::OutOfRange)?;
+    Ok(())
+}
+
+/// Writes why a cost is unknown.
+pub(super) fn unknown_cost(reason: &UnknownCost, out: &mut Writer<'_>) {
+    out.group(string::UNKNOWN_COST, |out| {
+        out.number(unknown::REASON, reason.reason.number());
+        out.maybe_text(unknown::OF, reason.of.as_deref());
+        out.maybe_text(unknown::PRICE_ID, reason.price_id.as_deref());
+        if let Some(day) = reason.day {
+            out.bytes(unknown::DAY, day.to_string().as_bytes());
+        }
+        out.maybe_text(unknown::COMBINATION, reason.combination.as_deref());
+    });
+}
+
+/// Reads why a cost is unknown.
+pub(super) fn read_unknown_cost(group: &[u8]) -> Result<UnknownCost, DecodeError> {
+    let mut found = UnknownCost::new(UnknownCostReason::NoPrice, None);
+    let mut members = Members::new(group);
+    while let Some((key, value)) = members.next()? {
+        match key {
+            unknown::REASON => found.reason = UnknownCostReason::of(value.number())?,
+            unknown::OF => found.of = Some(value.owned()?),
+            unknown::PRICE_ID => found.price_id = Some(value.owned()?),
+            unknown::DAY => {
+                let day = value.text()?.parse();
+                found.day = Some(day.map_err(|_| DecodeError::UnknownValue("day"))?);
+            }
+            unknown::COMBINATION => found.combination = Some(value.owned()?),
+            _ => {}
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,123 @@
+//! Reads the few members of a record that sums and bills need. They borrow from the payload.
+
+use jiff::Timestamp;
+use taximeter_pricing::{Flag, Source};
+
+use super::cost::{CostKeys, CostReader};
+use super::entries::{CallRead, CallerRead, text};
+use super::member::{DecodeError, time_of};
+use super::record::{ended_at, gateway_of, seconds};
+use super::{Parts, member_key as key, string, usage};
+use crate::id::RequestId;
+use crate::record::RecordCost;
+
+/// The members of a record that are added up or searched. The others are not read.
+#[derive(Debug)]
+pub struct PostView<'a> {
+    /// The id.
+    pub id: RequestId,
+    /// Time of admission.
+    pub started_at: Timestamp,
+    /// Time of the end, by the wall clock.
+    pub ended_at: Timestamp,
+    /// From the start to the end, in seconds.
+    pub duration: f64,
+    /// The gateway that carried the request.
+    pub gateway: &'a str,
+    /// The tenant that pays.
+    pub tenant: &'a str,
+    /// The API key.
+    pub key_id: Option<String>,
+    /// Labels of the key.
+    pub labels: std::collections::BTreeMap<String, String>,
+    /// `gen_ai.operation.name`.
+    pub operation: &'a str,
+    /// Route template.
+    pub route: &'a str,
+    /// Name of the upstream.
+    pub upstream: &'a str,
+    /// `gen_ai.provider.name`.
+    pub provider: &'a str,
+    /// `model` of the request.
+    pub request_model: Option<&'a str>,
+    /// `model` of the answer.
+    pub response_model: Option<&'a str>,
+    /// The weakest source of its numbers.
+    pub source: Source,
+    /// Flags of the usage.
+    pub flags: Vec<Flag>,
+    /// All input.
+    pub input_tokens: Option<u64>,
+    /// Part of the input.
+    pub cache_read_input_tokens: Option<u64>,
+    /// All output.
+    pub output_tokens: Option<u64>,
+    /// Part of the output.
+    pub reasoning_output_tokens: Option<u64>,
+    /// The cost, or the known part of it.
+    pub owed: Option<RecordCost>,
+}
+
+impl<'a> PostView<'a> {
+    /// Reads a complete payload of a post.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(payload: &'a [u8]) -> Result<Self, DecodeError> {
+        let Parts { id, mut strings, mut members } = Parts::split(payload)?;
+        let mut cost = CostReader::default();
+        let (mut tenant, mut gateway, mut caller) = (None, None, None);
+        let mut call = CallRead::default();
+        let (mut request_model, mut response_model) = (None, None);
+        let (mut source, mut flags) = (Source::Unknown, Vec::new());
+        while let Some((key, bytes)) = strings.next()? {
+            match key {
+                string::TENANT => tenant = Some(text(bytes)?),
+                string::CALLER => caller = Some(CallerRead::read(bytes)?),
+                string::CALL => call = CallRead::read(bytes)?,
+                string::REQUEST_MODEL => request_model = Some(text(bytes)?),
+                string::RESPONSE_MODEL => response_model = Some(text(bytes)?),
+                string::ORIGIN => gateway = Some(gateway_of(bytes)?),
+                string::SOURCES => (source, flags) = usage::read_source(bytes)?,
+                _ => cost.string(CostKeys::COST, key, bytes)?,
+            }
+        }
+        let (mut started_at, mut duration, mut drift) = (None, 0, 0);
+        let mut tokens = [None; 4];
+        while let Some((key, value)) = members.next()? {
+            match key {
+                key::STARTED_AT => started_at = Some(value.time(time_of(id))?),
+                key::DURATION => duration = value.number(),
+                key::ENDED_AT => drift = value.number(),
+                key::TOKENS => tokens = usage::read_list(value.bytes())?,
+                _ => cost.member(CostKeys::COST, key, value)?,
+            }
+        }
+        let started_at = started_at.ok_or(DecodeError::Missing("started_at"))?;
+        let caller = caller.ok_or(DecodeError::Missing("identity"))?;
+        let [input, output, cache_read, reasoning] = tokens;
+        Ok(Self {
+            id,
+            started_at,
+            ended_at: ended_at(started_at, duration, drift)?,
+            duration: seconds(duration),
+            gateway: gateway.ok_or(DecodeError::Missing("gateway"))?,
+            tenant: tenant.ok_or(DecodeError::Missing("tenant"))?,
+            key_id: caller.key_id,
+            labels: caller.labels,
+            operation: call.operation,
+            route: call.route,
+            upstream: call.upstream,
+            provider: call.provider,
+            request_model,
+            response_model,
+            source,
+            flags,
+            input_tokens: input,
+            cache_read_input_tokens: cache_read,
+            output_tokens: output,
+            reasoning_output_tokens: reasoning,
+            owed: cost.finish()?,
+        })
+    }
+}
