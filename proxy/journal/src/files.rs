@@ -4,9 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::{
-    Digest, Digester, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark,
-};
+use taximeter_ledger::{Digest, Digester, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark};
 use uuid::Uuid;
 
 use super::disk::{Disk, How, Identity, OpenFile, Status};

@@ -22,8 +22,8 @@ use taximeter_system::clock;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub(super) use self::frames::{Batch, Frames};
-use self::unsynced::Unsynced;
 pub(super) use self::unsynced::Doubtful;
+use self::unsynced::Unsynced;
 use super::disk::OpenFile;
 use super::error::AppendError;
 use super::options::{Event, Options};

@@ -10,8 +10,7 @@ use jiff::Timestamp;
 use taximeter_config::OnDamage;
 use taximeter_ledger::{
     Change, Checkpoint, Digester, EncodedEntry, Entry, Fault, FramedEntry, Framer, Kind, Position,
-    Record,
-    RequestId, RunningTotals, gateway_died_record,
+    Record, RequestId, RunningTotals, gateway_died_record,
 };
 
 use super::Price;
@@ -81,7 +80,9 @@ pub(super) fn open(
     let digester = digester(&journal_dir.disk, dir, before.seq + u64::from(has_header))?;
     let begin = || {
         let follows = digester.as_ref().and_then(Digester::digest);
-        journal_dir.begin(&options, before, follows, (&[], &[])).map_err(JournalError::io("write", dir))
+        journal_dir
+            .begin(&options, before, follows, (&[], &[]))
+            .map_err(JournalError::io("write", dir))
     };
     let mut segment = match (&found.tail, &digester) {
         (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {

@@ -153,7 +153,8 @@ impl Damage {
         } else {
             None
         };
-        let (last, last_frame) = (end.as_ref().map(|end| end.last), end.as_ref().map(|end| end.last_frame));
+        let (last, last_frame) =
+            (end.as_ref().map(|end| end.last), end.as_ref().map(|end| end.last_frame));
         let (digest, table) = end.map_or((None, Vec::new()), |end| (end.digest, end.table));
         let ledger = journal_dir.ledger;
         Ok(Some(Self { segments, index, bytes, offset, ledger, last, last_frame, digest, table }))
@@ -181,7 +182,8 @@ impl Damage {
         if let Some(header) = own {
             return Ok(Next::segment(&header));
         }
-        if let Some(found) = find_resume_point(&self.bytes, self.ledger, self.offset, self.last_frame)
+        if let Some(found) =
+            find_resume_point(&self.bytes, self.ledger, self.offset, self.last_frame)
             && found.before.seq + 1 < later
         {
             return Ok(Next::copy(found, &self.bytes));

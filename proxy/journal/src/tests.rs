@@ -76,7 +76,7 @@ fn what_is_appended_in_one_turn_shares_one_write() {
 
 #[test]
 fn many_may_append_at_once() {
-    let bench = Bench { segment_bytes: 10_000, ..Bench::new(Durability::Group) };
+    let bench = Bench { segment_bytes: 2_000, ..Bench::new(Durability::Group) };
     let (journal, _) = bench.open();
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -180,7 +180,7 @@ fn a_header_that_was_cut_off_is_written_again() {
 
 #[test]
 fn a_full_disk_refuses_reservations_and_loses_and_repeats_nothing() {
-    for room in [0, 1, 30, 700] {
+    for room in [0, 1, 30, 150] {
         let bench = Bench::new(Durability::Group);
         let (journal, _) = bench.open();
         append(&journal, &reserve(1)).unwrap();
@@ -223,7 +223,7 @@ fn closing_on_a_full_disk_says_so() {
 
 #[test]
 fn a_file_that_could_not_be_synced_is_not_trusted_again() {
-    for segment_bytes in [SEGMENT_BYTES, 600] {
+    for segment_bytes in [SEGMENT_BYTES, 150] {
         let bench = Bench { segment_bytes, ..Bench::new(Durability::Sync) };
         let (journal, _) = bench.open();
         append(&journal, &void(1)).unwrap();
@@ -241,7 +241,7 @@ fn a_file_that_could_not_be_synced_is_not_trusted_again() {
 
 #[test]
 fn a_sync_that_fails_behind_our_back_loses_and_repeats_nothing() {
-    let bench = Bench { segment_bytes: 900, ..Bench::new(Durability::Group) };
+    let bench = Bench { segment_bytes: 250, ..Bench::new(Durability::Group) };
     let (journal, _) = bench.open();
     let mut follower = read(bench.dir.path(), 1);
     let mut followed = Vec::new();
@@ -303,7 +303,7 @@ fn a_reader_that_follows_is_told_of_a_hole() {
 
 #[test]
 fn a_slow_disk_fills_the_queue_and_leaves_room_to_settle() {
-    let bench = Bench { queue_bytes_max: 4_000, ..Bench::new(Durability::Os) };
+    let bench = Bench { queue_bytes_max: 1_500, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
     bench.disk.set(|script| script.stuck_after = Some(0));
     let mut accepted = 0;
@@ -422,7 +422,7 @@ fn tear(bench: &Bench, at: prop::sample::Index) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn the_journal_is_a_list(steps in steps(), segment_bytes in 600..3_000u64) {
+    fn the_journal_is_a_list(steps in steps(), segment_bytes in 150..900u64) {
         let bench = Bench { segment_bytes, ..Bench::new(Durability::Os) };
         let mut model: Vec<(u128, bool)> = Vec::new();
         let mut journal = Some(bench.open().0);

@@ -35,12 +35,12 @@ use crate::entry::Entry;
 use crate::frame::Kind;
 use crate::id::RequestId;
 
-pub use self::member::DecodeError;
 pub(crate) use self::checkpoint::write_pending;
+pub use self::member::DecodeError;
 pub(crate) use self::member::{Members, Writer};
 pub use self::post::PostView;
-pub(crate) use self::strings::{Interner, StringTable, Strings, skip_strings};
 pub use self::strings::StringsSoFar;
+pub(crate) use self::strings::{Interner, StringTable, Strings, skip_strings};
 
 /// Length of the id at the start of a payload, in bytes.
 pub(crate) const ID_BYTES: usize = 16;

@@ -227,8 +227,8 @@ impl Reader {
         self.offset
     }
 
-    /// End of the last whole entry, in bytes from the start of the segment. Frames that are not
-    /// entries may follow it.
+    /// End of the last whole entry and of the sync marks behind it, in bytes from the start of the
+    /// segment. Frames that are not entries may follow it.
     #[must_use]
     pub const fn entry_end(&self) -> u64 {
         self.entry_end
@@ -367,7 +367,11 @@ impl Reader {
         let last = self.position.seq;
         let fault = match SyncMark::read(pending, self.seed) {
             Some(mark) if mark.synced <= last => {
+                let is_behind_entry = self.entry_end == self.offset;
                 self.consume(SyncMark::BYTES);
+                if is_behind_entry {
+                    self.entry_end = self.offset;
+                }
                 return Ok(Step::Passed);
             }
             Some(mark) => damaged("synced entry", last, mark.synced),
@@ -411,7 +415,14 @@ impl Reader {
             whole.clear();
             whole.extend_from_slice(payload);
             let fault = Some(reason);
-            return Ok(Step::Entry(FramedEntry { seq, chain, offset, kind, payload: whole, fault }));
+            return Ok(Step::Entry(FramedEntry {
+                seq,
+                chain,
+                offset,
+                kind,
+                payload: whole,
+                fault,
+            }));
         }
         Ok(Step::Entry(FramedEntry { seq, chain, offset, kind, payload: whole, fault: None }))
     }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
-use crate::encoding;
 use crate::completion::{PendingRequest, PendingRequests};
+use crate::encoding;
 use crate::entry::{Checkpoint, Entry};
 use crate::frame::Kind;
 use crate::id::RequestId;

@@ -28,7 +28,7 @@ fn read(model: &Model) -> (Vec<FramedEntry>, Option<JournalError>) {
 
 /// A journal of some segments.
 fn written(durability: Durability) -> (Model, Vec<PathBuf>) {
-    let mut model = Model::new(durability, 1_000);
+    let mut model = Model::new(durability, 250);
     let journal = model.reopen(0).unwrap();
     model.work(&journal, 8, &mut Random::new(1, 1));
     journal.close().unwrap();

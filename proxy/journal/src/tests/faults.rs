@@ -35,7 +35,7 @@ enum Exit {
 const EXITS: [Exit; 4] = [Exit::Closed, Exit::ClosedAndCut, Exit::Killed, Exit::Cut];
 
 /// Some entries long: a life has a rotation or two.
-const SEGMENT_BYTES: u64 = 1_000;
+const SEGMENT_BYTES: u64 = 250;
 /// Entries of one life.
 const STEPS: usize = 7;
 

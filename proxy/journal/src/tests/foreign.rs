@@ -5,7 +5,7 @@ use taximeter_ledger::{FORMAT_VERSION, HEADER_BYTES};
 use super::*;
 
 fn filled() -> Bench {
-    let bench = Bench { segment_bytes: 600, ..Bench::new(Durability::Os) };
+    let bench = Bench { segment_bytes: 200, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
     for request in 0..16 {
         append(&journal, &void(request)).unwrap();

@@ -54,7 +54,7 @@ fn completions(bench: &Bench) -> usize {
 
 #[test]
 fn a_start_knows_what_is_pending_however_old_its_post_is() {
-    let bench = Bench { segment_bytes: 2_000, ..Bench::new(Durability::Os) };
+    let bench = Bench { segment_bytes: 400, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
     for number in [1, 2] {
         begin(&journal, number);
@@ -103,7 +103,7 @@ fn many_threads_that_complete_a_request_do_it_once() {
 
 #[test]
 fn a_completion_that_is_not_taken_leaves_its_request_pending() {
-    let bench = Bench { queue_bytes_max: 6_000, ..Bench::new(Durability::Os) };
+    let bench = Bench { queue_bytes_max: 1_500, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
     let numbers = 10..60;
     numbers.clone().for_each(|number| begin(&journal, number));

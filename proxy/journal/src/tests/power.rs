@@ -54,7 +54,7 @@ fn wait_until_synced(journal: &Journal, seq: u64) {
 
 /// One journal, from its first entry to its last power cut.
 fn live(durability: Durability, random: &mut Random, counts: &mut Counts) {
-    let mut model = Model::new(durability, 600 + random.index(4_000) as u64);
+    let mut model = Model::new(durability, 150 + random.index(1_000) as u64);
     let mut journal = model.reopen(0).unwrap();
     for _ in 0..=random.index(CUTS_OF_ONE_JOURNAL_MAX) {
         let is_failing = random.one_in(4);

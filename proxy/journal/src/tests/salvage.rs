@@ -5,7 +5,7 @@ use super::*;
 
 /// Twelve requests in a few segments, one of them open.
 fn filled() -> Bench {
-    let bench = Bench { segment_bytes: 1_500, ..Bench::new(Durability::Os) };
+    let bench = Bench { segment_bytes: 300, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
     append(&journal, &reserve(99)).unwrap();
     for request in 0..12 {
@@ -129,7 +129,7 @@ fn two_damaged_places_are_left_out_one_by_one() {
 
 #[test]
 fn a_segment_of_another_journal_is_not_taken_for_a_hole() {
-    let (bench, other) = (filled(), Bench { segment_bytes: 1_500, ..Bench::new(Durability::Os) });
+    let (bench, other) = (filled(), Bench { segment_bytes: 300, ..Bench::new(Durability::Os) });
     let (journal, _) = other.open();
     for request in 0..30 {
         append(&journal, &reserve(request)).unwrap();

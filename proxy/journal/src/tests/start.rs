@@ -19,7 +19,7 @@ fn checkpoints(bench: &Bench) -> Vec<(FramedEntry, Checkpoint)> {
 
 /// A journal of so many requests, all settled but those in `open`, in many segments.
 fn filled(requests: u128, open: &[u128]) -> Bench {
-    let bench = Bench { segment_bytes: 2_000, ..Bench::new(Durability::Os) };
+    let bench = Bench { segment_bytes: 400, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
     for request in 0..requests {
         append(&journal, &reserve(request)).unwrap();
@@ -187,7 +187,7 @@ fn old_corrections_go_once_the_store_has_them() {
 #[test]
 fn a_ledger_that_serves_all_the_same_queues_until_there_is_no_room() {
     let serve = OnUnavailable::Serve;
-    let bench = Bench { unavailable: serve, queue_bytes_max: 4_000, ..Bench::new(Durability::Os) };
+    let bench = Bench { unavailable: serve, queue_bytes_max: 1_500, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
     bench.disk.set(|script| script.full_after = Some(0));
     assert_eq!(append(&journal, &reserve(0)), Err(AppendError::Unavailable));

@@ -5,13 +5,11 @@
 
 use rust_decimal::Decimal;
 
-use super::member::{
-    DecodeError, Members, Value, Writer, decimal, number, put, put_decimal,
-};
+use super::member::{DecodeError, Members, Value, Writer, decimal, number, put, put_decimal};
+use super::numbered::Numbered as _;
 use super::{member_key as key, string};
 use crate::record::{RecordCost, RecordLine};
 use crate::unknown_cost::{UnknownCost, UnknownCostReason};
-use super::numbered::Numbered as _;
 
 /// Keys inside the string of a price.
 mod price {

@@ -109,8 +109,7 @@ pub(super) struct CallerRead {
 
 impl CallerRead {
     pub(super) fn read(group: &[u8]) -> Result<Self, DecodeError> {
-        let mut found =
-            Self { key_id: None, identity: Identity::Unknown, labels: BTreeMap::new() };
+        let mut found = Self { key_id: None, identity: Identity::Unknown, labels: BTreeMap::new() };
         let mut members = Members::new(group);
         while let Some((key, value)) = members.next()? {
             match key {
@@ -243,8 +242,7 @@ pub(super) fn read_reserve(parts: &Parts<'_>) -> Result<Reserve, DecodeError> {
             _ => read_request_id(key, value, &mut request_id)?,
         }
     }
-    let CallerRead { key_id, identity, labels } =
-        caller.ok_or(DecodeError::Missing("identity"))?;
+    let CallerRead { key_id, identity, labels } = caller.ok_or(DecodeError::Missing("identity"))?;
     let [input_tokens, output_tokens] = tokens;
     Ok(Reserve {
         id,

@@ -88,22 +88,8 @@ numbered!(
     Clock = 13,
     MaybeUnsent = 14,
 );
-numbered!(
-    Condition,
-    "condition",
-    InferenceGeo = 1,
-    Speed = 2,
-    SearchContextSize = 3,
-    Region = 4,
-);
-numbered!(
-    VoidReason,
-    "reason",
-    NotSent = 1,
-    UpstreamRefused = 2,
-    UpstreamAuth = 3,
-    ClientLeft = 4,
-);
+numbered!(Condition, "condition", InferenceGeo = 1, Speed = 2, SearchContextSize = 3, Region = 4,);
+numbered!(VoidReason, "reason", NotSent = 1, UpstreamRefused = 2, UpstreamAuth = 3, ClientLeft = 4,);
 numbered!(
     UnknownCostReason,
     "cost_unknown",

@@ -38,12 +38,8 @@ const TIMES: usize = 7;
 pub(super) fn post(record: &Record, out: &mut Writer<'_>) {
     out.id(record.id);
     out.string(string::TENANT, record.tenant.as_str());
-    Caller {
-        key_id: record.key_id.as_deref(),
-        identity: record.identity,
-        labels: &record.labels,
-    }
-    .write(out);
+    Caller { key_id: record.key_id.as_deref(), identity: record.identity, labels: &record.labels }
+        .write(out);
     Call {
         operation: &record.operation,
         route: &record.route,

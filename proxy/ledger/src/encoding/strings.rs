@@ -218,9 +218,7 @@ impl StringTable {
                     self.learn(item.number, bytes)?;
                     bytes
                 }
-                None => {
-                    self.get(item.number).ok_or(DecodeError::UnknownString(item.number))?
-                }
+                None => self.get(item.number).ok_or(DecodeError::UnknownString(item.number))?,
             };
             put_bytes(bytes, out);
             Ok(())

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use rust_decimal::Decimal;
 use taximeter_pricing::{Flag, Member, Modalities, Pass, Source, Usage};
 
-use super::member::{
-    DecodeError, Members, Value, Writer, number, put, put_successor, successor,
-};
+use super::member::{DecodeError, Members, Value, Writer, number, put, put_successor, successor};
 use super::member_key as key;
 use super::numbered::Numbered;
 use crate::record::{Counted, RecordUsage};
@@ -147,9 +145,7 @@ pub(super) fn list(key: u64, numbers: &[Option<u64>], out: &mut Writer<'_>) {
 }
 
 /// Reads such numbers. Those that are missing at the end are not there.
-pub(super) fn read_list<const N: usize>(
-    mut bytes: &[u8],
-) -> Result<[Option<u64>; N], DecodeError> {
+pub(super) fn read_list<const N: usize>(mut bytes: &[u8]) -> Result<[Option<u64>; N], DecodeError> {
     let mut numbers = [None; N];
     for slot in &mut numbers {
         if bytes.is_empty() {
@@ -305,8 +301,7 @@ pub(super) fn read_pass(value: Value<'_>) -> Result<Pass, DecodeError> {
         match key {
             pass::MODEL => one.model = Some(value.owned()?),
             key::TOKENS => {
-                let [input, output, read, reasoning, write, write_long] =
-                    read_list(value.bytes())?;
+                let [input, output, read, reasoning, write, write_long] = read_list(value.bytes())?;
                 (usage.input_tokens, usage.output_tokens) = (input, output);
                 (usage.cache_read_input_tokens, usage.reasoning_output_tokens) = (read, reasoning);
                 usage.cache_write_input_tokens = write;
