@@ -129,6 +129,7 @@ impl Replay {
             Entry::Progress(progress) => progress.at,
             Entry::Correction(correction) => correction.made_at,
             Entry::Checkpoint(checkpoint) => checkpoint.at,
+            Entry::Refusals(refusals) => refusals.at,
         }));
         match entry {
             Entry::Reserve(reserve) => self.reserve(seq, *reserve),
@@ -147,7 +148,7 @@ impl Replay {
                 Ok(())
             }
             Entry::Correction(correction) => self.correct(seq, &correction),
-            Entry::Checkpoint(_) => Ok(()),
+            Entry::Checkpoint(_) | Entry::Refusals(_) => Ok(()),
         }
     }
 

@@ -66,6 +66,8 @@ pub enum Kind {
     Correction = 5,
     /// A [`Checkpoint`](crate::Checkpoint).
     Checkpoint = 6,
+    /// A [`Refusals`](crate::Refusals).
+    Refusals = 7,
 }
 
 impl Kind {
@@ -77,6 +79,7 @@ impl Kind {
             4 => Some(Self::Progress),
             5 => Some(Self::Correction),
             6 => Some(Self::Checkpoint),
+            7 => Some(Self::Refusals),
             _ => None,
         }
     }
@@ -110,6 +113,9 @@ impl<'a> EncodedEntry<'a> {
             }
             Entry::Checkpoint(checkpoint) => {
                 serde_json::to_writer(&mut *buffer, checkpoint).map(|()| Kind::Checkpoint)?
+            }
+            Entry::Refusals(refusals) => {
+                serde_json::to_writer(&mut *buffer, refusals).map(|()| Kind::Refusals)?
             }
         };
         let bytes = buffer.len();

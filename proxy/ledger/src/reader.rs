@@ -39,6 +39,7 @@ impl FramedEntry {
             Kind::Progress => serde_json::from_slice(&self.payload).map(Entry::Progress),
             Kind::Correction => serde_json::from_slice(&self.payload).map(Entry::Correction),
             Kind::Checkpoint => serde_json::from_slice(&self.payload).map(Entry::Checkpoint),
+            Kind::Refusals => serde_json::from_slice(&self.payload).map(Entry::Refusals),
         }
         .map_err(|error| self.unreadable(&error))?;
         if let Entry::Post(record) = &mut entry {

@@ -43,6 +43,8 @@ pub enum Change<'a> {
     },
     /// A checkpoint changes nothing.
     Checkpoint,
+    /// Counts of requests without a record change nothing.
+    Refusals,
 }
 
 /// An amount in a currency.
@@ -73,6 +75,7 @@ impl<'a> Change<'a> {
                 completes: correction.completion.is_some().then_some(correction.corrects),
             },
             Entry::Checkpoint(_) => Self::Checkpoint,
+            Entry::Refusals(_) => Self::Refusals,
         }
     }
 
@@ -90,7 +93,7 @@ impl Change<'_> {
             Self::Reserve(id) | Self::Post(id, ..) | Self::Void(id) | Self::Progress(id) => {
                 Some(*id)
             }
-            Self::Correction { .. } | Self::Checkpoint => None,
+            Self::Correction { .. } | Self::Checkpoint | Self::Refusals => None,
         }
     }
 }
@@ -194,7 +197,7 @@ impl FramedEntry {
                 (read(at?)?, Change::Progress(read(id?)?))
             }
             // There are only few of these.
-            Kind::Correction | Kind::Checkpoint => return None,
+            Kind::Correction | Kind::Checkpoint | Kind::Refusals => return None,
         })
     }
 
@@ -223,6 +226,7 @@ impl FramedEntry {
                 (made_at, Change::Correction { before, after, completes })
             })?,
             Kind::Checkpoint => self.part(|it: CheckpointPart| (it.at, Change::Checkpoint))?,
+            Kind::Refusals => self.part(|it: CheckpointPart| (it.at, Change::Refusals))?,
         };
         Ok(change)
     }
@@ -285,7 +289,7 @@ impl RunningTotals {
                 self.add_cost(after.as_ref());
                 true
             }
-            Change::Progress(_) | Change::Checkpoint => true,
+            Change::Progress(_) | Change::Checkpoint | Change::Refusals => true,
         }
     }
 

@@ -1,18 +1,19 @@
-//! A batch of requests and corrections that is added to a store at once, and its sums per hour.
+//! A batch of requests, corrections and counts of refusals that is added to a store at once, and its sums per hour.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use taximeter_billing::{BilledRequest, Hour, HourKey, corrected};
-use taximeter_ledger::{Correction, Fault, FramedEntry, Kind, Position};
+use taximeter_ledger::{Correction, Fault, FramedEntry, Kind, Position, Refusals};
 
 use super::post::Post;
 
-/// Posts and corrections that follow each other in one journal.
+/// Posts, corrections and counts of refusals that follow each other in one journal.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
     pub(super) posts: Vec<Post<'a>>,
     pub(super) corrections: Vec<Amendment<'a>>,
+    pub(super) refusals: Vec<Refusals>,
     /// The journal, and the last entry of it that is part of the batch.
     pub(super) end: Option<(&'a str, Position)>,
 }
@@ -57,6 +58,10 @@ impl<'a> Batch<'a> {
                 let amendment = Amendment::read(framed.seq, json);
                 self.corrections.push(amendment.map_err(|error| framed.unreadable(&error))?);
             }
+            Kind::Refusals => {
+                let refusals = serde_json::from_slice(&framed.payload);
+                self.refusals.push(refusals.map_err(|error| framed.unreadable(&error))?);
+            }
             Kind::Reserve | Kind::Void | Kind::Progress | Kind::Checkpoint => {}
         }
         self.pass(journal, framed);
@@ -79,9 +84,11 @@ impl<'a> Amendment<'a> {
 }
 
 impl Hours {
-    /// Adds a request that was not in the store.
+    /// Adds a request that was not in the store. One that has used nothing is in no hour.
     pub(super) fn add_post(&mut self, post: &Post<'_>) {
-        self.add_row(&post.row());
+        if !post.used_nothing() {
+            self.add_row(&post.row());
+        }
     }
 
     /// Adds a request, as bills see it.

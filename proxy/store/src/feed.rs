@@ -182,7 +182,7 @@ impl Piece {
                 }
                 Some(Ok(framed)) => {
                     piece.entries += 1;
-                    if matches!(framed.kind, Kind::Post | Kind::Correction) {
+                    if matches!(framed.kind, Kind::Post | Kind::Correction | Kind::Refusals) {
                         bytes += framed.payload.len();
                         passed = None;
                         piece.framed.push(framed);

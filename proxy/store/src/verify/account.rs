@@ -81,6 +81,7 @@ impl Account {
                 "corrections"
             }
             Entry::Checkpoint(_) => "checkpoints",
+            Entry::Refusals(_) => "counts of refusals",
         };
         *self.kinds.entry(kind).or_default() += 1;
         let applied = self.replay.apply(seq, entry);
