@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use jiff::{SignedDuration, Timestamp};
-use taximeter_ledger::{EncodedEntry, Entry, Position, Record, SegmentHeader, TenantId};
+use taximeter_ledger::{
+    EncodedEntry, Entry, Framer, LedgerId, Position, Record, SegmentHeader, TenantId,
+};
 use tempfile::TempDir;
 
 use crate::clock::{monotonic_nanos, pause};
@@ -88,6 +90,7 @@ impl Month {
         let path = self.dir.path().join(format!("journal-{:020}.tlj", self.position.seq + 1));
         let header = SegmentHeader {
             gateway: self.pattern.gateway.clone(),
+            ledger: LedgerId::default(),
             before: self.position,
             lost: 0,
             has_sync_marks: false,
@@ -96,10 +99,10 @@ impl Month {
         };
         let (mut bytes, mut payload) = (Vec::new(), Vec::new());
         header.encode(&mut bytes);
+        let mut framer = Framer::new(header.ledger, self.position);
         for number in numbers {
             let entry = Entry::Post(Box::new(self.record(number)?));
-            self.position =
-                EncodedEntry::new(&entry, &mut payload)?.append(self.position, &mut bytes);
+            self.position = framer.append(&EncodedEntry::new(&entry, &mut payload)?, &mut bytes);
         }
         fs::write(&path, bytes)?;
         Ok(path)

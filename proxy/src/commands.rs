@@ -19,6 +19,7 @@ mod period;
 pub(crate) mod prices;
 mod progress;
 pub(crate) mod records;
+pub(crate) mod refusals;
 pub(crate) mod rerate;
 pub(crate) mod schema;
 pub(crate) mod serve;

@@ -12,8 +12,8 @@ use taximeter_system::clock;
 
 use commands::failure::Failure;
 use commands::{
-    backup, bill, check, completions, count, demo, healthy, inject, keys, prices, records, rerate,
-    schema, serve, simulate, verify, webhook,
+    backup, bill, check, completions, count, demo, healthy, inject, keys, prices, records,
+    refusals, rerate, schema, serve, simulate, verify, webhook,
 };
 
 use exit::{Exit, complain, text};
@@ -52,6 +52,7 @@ enum Command {
     Man(completions::ManArgs),
     Bill(bill::BillArgs),
     Records(records::RecordsArgs),
+    Refusals(refusals::RefusalsArgs),
     Rerate(rerate::RerateArgs),
     Verify(verify::VerifyArgs),
     Backup(backup::BackupArgs),
@@ -125,6 +126,11 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Records(args) => {
             let ledger = args.ledger.find()?;
             records::run(&args, &ledger, &mut ledger.feeds(), &mut out, &mut err)?;
+            ExitCode::SUCCESS
+        }
+        Command::Refusals(args) => {
+            let ledger = args.ledger.find()?;
+            refusals::run(&args, &ledger, clock::wall(), &mut ledger.feeds(), &mut out)?;
             ExitCode::SUCCESS
         }
     };

@@ -12,6 +12,7 @@ use crate::fixtures::{
 };
 use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, answer, chunk, chunks, json_answer, post, stream_answer};
+use crate::unused::await_unused;
 
 const DRAINED: &str = "taximeter_answers_left_total{taximeter_kind=\"drained\"}";
 
@@ -190,7 +191,7 @@ fn a_protocol_that_nobody_asked_to_switch_to_is_a_502() {
     let answer = client.answer();
     assert_eq!(answer.status(), 502);
     assert_eq!(answer.json()["error"]["code"], "upstream_protocol");
-    assert!(gateway.records().is_empty());
+    await_unused(&gateway, 1, "upstream_error", "upstream_refused");
 }
 
 #[test]

@@ -43,7 +43,13 @@ pub(crate) fn read(segment: &Path) -> Vec<FramedEntry> {
 /// is what a power cut may leave.
 fn await_sync(data_dir: &Path, seq: &Value) {
     let seq = seq.as_u64().expect("a number");
-    let last = |segment| SyncMark::last_in(&fs::read(segment).expect("a segment"));
+    let last = |segment| {
+        let bytes = fs::read(segment).expect("a segment");
+        let mut reader = Reader::new(None, u64::MAX);
+        reader.feed(&bytes);
+        let _ = reader.next_entry();
+        SyncMark::last_in(&bytes, reader.header()?.ledger)
+    };
     let synced = || segments(data_dir).into_iter().filter_map(last).max();
     let there = patiently(|| synced().filter(|synced| *synced >= seq));
     assert!(there.is_some(), "entry {seq} is not synced");

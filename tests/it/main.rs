@@ -96,6 +96,7 @@ mod tokenizers;
 mod top;
 mod traces;
 mod unreachable;
+mod unused;
 mod upstream_faults;
 mod upstream_framing;
 mod verify;

@@ -4,6 +4,7 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, MESSAGE};
 use crate::gateway::{Setup, records};
 use crate::http::{json_answer, post};
+use crate::unused::{assert_unused, await_unused};
 
 #[test]
 fn an_engine_that_is_not_there_is_a_502_in_the_clients_own_form() {
@@ -21,8 +22,9 @@ fn an_engine_that_is_not_there_is_a_502_in_the_clients_own_form() {
     let message = error["message"].as_str().expect("a message");
     assert!(!message.contains(&address.to_string()), "the engine's address is ours: {message}");
 
-    assert!(gateway.records().is_empty());
     gateway.await_voids("not_sent", 1);
+    let record = &await_unused(&gateway, 1, "upstream_error", "upstream_connect")[0];
+    assert_eq!(record["status"], 502, "{record}");
 
     let gateway = Setup::with_upstream(&setup).start();
     let answer = gateway.ask(&post("/v1/messages", "", MESSAGE));
@@ -30,8 +32,9 @@ fn an_engine_that_is_not_there_is_a_502_in_the_clients_own_form() {
     assert_eq!(answer.json()["type"], "error");
     assert!(answer.json()["error"]["message"].is_string());
     assert!(answer.json()["request_id"].is_string());
-    assert!(gateway.records().is_empty());
     gateway.await_voids("not_sent", 1);
+    let record = &await_unused(&gateway, 1, "upstream_error", "upstream_connect")[0];
+    assert_eq!(record["status"], 502, "{record}");
     gateway.await_metric("taximeter_cause=\"connect\",taximeter_upstream=\"e\"} 1");
 }
 
@@ -56,8 +59,15 @@ fn an_engine_that_stays_away_is_a_503_that_says_when_to_ask_again() {
     assert_eq!((&upstream["health"], &upstream["failures"]), (&"failing".into(), &3.into()));
     assert_eq!(upstream["last_failure"]["cause"], "upstream_connect");
     assert_eq!(gateway.admin("/readyz").status(), 200, "it can still refuse well");
-    assert!(gateway.records().is_empty());
     gateway.await_voids("not_sent", 3);
+    let told: Vec<_> = gateway
+        .await_records(3)
+        .iter()
+        .inspect(|record| assert_unused(record))
+        .map(|record| (record["status"].clone(), record["error_type"].clone()))
+        .collect();
+    let away = (503.into(), "no_upstream".into());
+    assert_eq!(told, [(502.into(), "upstream_connect".into()), away.clone(), away]);
 
     let engine = Engine::at(address);
     let mut client = gateway.chat("", CHAT);
@@ -75,8 +85,9 @@ fn an_engine_whose_name_has_no_address_is_a_502() {
     assert_eq!(answer.status(), 502);
     assert_eq!(answer.json()["error"]["code"], "upstream_connect");
     assert!(!answer.text().contains(&name), "the engine's name is ours: {answer:?}");
-    assert!(gateway.records().is_empty());
     gateway.await_voids("not_sent", 1);
+    let record = &await_unused(&gateway, 1, "upstream_error", "upstream_connect")[0];
+    assert_eq!(record["status"], 502, "{record}");
     gateway.await_metric("taximeter_cause=\"dns\",taximeter_upstream=\"e\"} 1");
 }
 
@@ -93,8 +104,8 @@ fn an_engine_that_cannot_be_reached_in_time_is_a_502() {
     let answer = client.answer();
     assert_eq!(answer.status(), 502);
     assert_eq!(answer.json()["error"]["code"], "upstream_connect");
-    assert!(gateway.records().is_empty());
     gateway.await_metric("taximeter_cause=\"timeout\",taximeter_upstream=\"e\"} 1");
+    await_unused(&gateway, 1, "upstream_error", "upstream_connect");
 }
 
 #[test]
@@ -125,5 +136,9 @@ fn a_name_that_nobody_resolves_holds_up_who_asks_for_it_and_neither_others_nor_t
     assert_eq!(gateway.admin("/healthz").status(), 200);
     gateway.terminate();
     assert_eq!(gateway.exit().0.code(), Some(0));
-    assert_eq!(records(&gateway.data_dir()).len(), 1, "of what was not sent nothing is owed");
+    let records = records(&gateway.data_dir());
+    let (lost, served): (Vec<_>, Vec<_>) =
+        records.iter().partition(|record| record["upstream"] == "lost");
+    assert_eq!((lost.len(), served.len()), (3, 1), "{records:#?}");
+    lost.into_iter().for_each(assert_unused);
 }

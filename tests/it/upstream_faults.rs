@@ -8,6 +8,7 @@ use crate::fixtures::{
 };
 use crate::gateway::{Gateway, Setup};
 use crate::http::{LAST_CHUNK, answer, chunk, json_answer, post, stream_answer};
+use crate::unused::{assert_unused, await_unused};
 
 #[test]
 fn errors_of_the_engine_reach_the_client_byte_for_byte_and_cost_nothing() {
@@ -36,8 +37,17 @@ fn errors_of_the_engine_reach_the_client_byte_for_byte_and_cost_nothing() {
             assert_eq!(answer.text(), body);
         }
     }
-    assert!(gateway.records().is_empty());
     gateway.await_voids("upstream_refused", 2 * cases.len());
+    let records = gateway.await_records(2 * cases.len());
+    for (record, (status, ..)) in records.iter().zip(cases.iter().flat_map(|case| [case, case])) {
+        let code = status.split(' ').next().expect("a code");
+        assert_eq!(
+            (&record["end"], &record["error_type"]),
+            (&"upstream_refused".into(), &code.into())
+        );
+        assert_eq!(record["status"].to_string(), code, "{record}");
+        assert_unused(record);
+    }
 }
 
 #[test]
@@ -53,8 +63,8 @@ fn a_redirect_is_passed_on_and_never_followed() {
     assert_eq!(answer.status(), 307);
     assert_eq!(answer.header("location"), Some("http://elsewhere.invalid/"));
     engine.assert_untouched();
-    assert!(gateway.records().is_empty());
     gateway.await_voids("upstream_refused", 1);
+    assert_eq!(await_unused(&gateway, 1, "upstream_refused", "307")[0]["status"], 307);
 }
 
 #[test]
@@ -71,8 +81,10 @@ fn an_engine_that_refuses_our_credential_is_a_502_without_its_text() {
     assert_eq!(answer.status(), 502);
     assert_eq!(answer.json()["error"]["code"], "upstream_auth");
     assert!(!answer.text().contains("sk-ours"), "{answer:?}");
-    assert!(gateway.records().is_empty());
     gateway.await_voids("upstream_auth", 1);
+    let record = &await_unused(&gateway, 1, "upstream_refused", "401")[0];
+    assert_eq!(record["status"], 502, "{record}");
+    assert!(!record.to_string().contains("sk-ours"), "{record}");
     let event = gateway.await_event("upstream_refused_credential");
     assert_eq!((&event["level"], &event["upstream"]), (&"critical".into(), &"engine".into()));
     assert!(!event.to_string().contains("sk-ours"), "{event}");

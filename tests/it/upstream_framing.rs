@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, WORLD};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{STREAM_HEAD, bare, chunk, json_answer, post};
+use crate::unused::await_unused;
 
 const JSON_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
@@ -211,7 +212,8 @@ fn an_engine_that_never_read_its_request_costs_nothing() {
     assert_eq!(answer.status(), 504);
     assert_eq!(answer.json()["error"]["code"], "upstream_timeout");
     gateway.await_metric("taximeter_void_reason=\"not_sent\"} 1");
-    assert!(gateway.records().is_empty());
+    let record = &await_unused(&gateway, 1, "upstream_stalled", "upstream_timeout")[0];
+    assert_eq!(record["status"], 504, "{record}");
 }
 
 #[test]

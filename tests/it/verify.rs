@@ -6,7 +6,7 @@ use std::process::Output;
 
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
-use taximeter_ledger::{Digester, EncodedEntry, Entry, Position, Reader, SegmentHeader};
+use taximeter_ledger::{Digester, EncodedEntry, Entry, Framer, Position, Reader, SegmentHeader};
 use tempfile::TempDir;
 
 use crate::engine::Engine;
@@ -328,9 +328,10 @@ fn begin_a_segment(folder: &Path) {
     let (before, follows) = (reader.position(), reader.digester().and_then(Digester::digest));
     let path = segment.with_file_name(format!("journal-{:020}.tlj", before.seq + 1));
     let (mut bytes, mut payload) = (Vec::new(), Vec::new());
+    let mut framer = Framer::new(header.ledger, before);
     SegmentHeader { before, follows, ..header }.encode(&mut bytes);
     let checkpoint = Entry::Checkpoint(Box::default());
-    EncodedEntry::new(&checkpoint, &mut payload).expect("an entry").append(before, &mut bytes);
+    framer.append(&EncodedEntry::new(&checkpoint, &mut payload).expect("an entry"), &mut bytes);
     fs::write(path, bytes).expect("write it");
 }
 
@@ -341,20 +342,21 @@ fn forge(folder: &Path) {
     for segment in segments(folder) {
         let mut reader = Reader::new(None, 1);
         reader.feed(&fs::read(&segment).expect("read it"));
-        let (mut forged, mut payload) = (Vec::new(), Vec::new());
+        let (mut forged, mut payload, mut framer) = (Vec::new(), Vec::new(), None);
         while let Some(framed) = reader.next_entry().expect("it is whole") {
-            if forged.is_empty() {
-                let header = reader.header().expect("a header").clone();
+            let header = reader.header().expect("a header").clone();
+            let framer = framer.get_or_insert_with(|| {
+                let framer = Framer::new(header.ledger, last);
                 SegmentHeader { before: last, ..header }.encode(&mut forged);
-            }
+                framer
+            });
             let mut entry = framed.entry().expect("an entry");
             if let (false, Entry::Post(record)) = (is_forged, &mut entry) {
                 record.cost.as_mut().expect("a cost").amount *= Decimal::TEN;
                 is_forged = true;
             }
-            last = EncodedEntry::new(&entry, &mut payload)
-                .expect("an entry")
-                .append(last, &mut forged);
+            let entry = EncodedEntry::new(&entry, &mut payload).expect("an entry");
+            last = framer.append(&entry, &mut forged);
         }
         fs::write(&segment, forged).expect("write it");
     }

@@ -72,7 +72,7 @@ fn writer(options: &Options) -> Result<(f64, f64)> {
         for from in (0..options.records).step_by(RecordRows::MAX) {
             let mut entries = Vec::with_capacity(RecordRows::MAX);
             for number in (from..options.records).take(RecordRows::MAX) {
-                let entry = String::from_utf8(month.record(number)?.to_entry()?)?;
+                let entry = String::from_utf8(month.record(number)?.to_json()?)?;
                 entries.push((u64::from(number), entry));
             }
             let start = cpu_nanos();

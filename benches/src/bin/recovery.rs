@@ -20,8 +20,9 @@ use taximeter_benches::clock::monotonic_nanos;
 use taximeter_benches::month::{Asked, ask};
 use taximeter_benches::say;
 use taximeter_ledger::{
-    Change, EncodedEntry, Entry, Identity, Position, Progress, Record, RecordCost, RecordLine,
-    RecordUsage, RequestId, Reserve, RunningTotals, SegmentHeader, TenantId, gateway_died_record,
+    Change, EncodedEntry, Entry, Framer, Identity, LedgerId, Position, Progress, Record,
+    RecordCost, RecordLine, RecordUsage, RequestId, Reserve, RunningTotals, SegmentHeader,
+    TenantId, gateway_died_record,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -83,6 +84,7 @@ fn main() -> Result<()> {
 struct Journal {
     dir: TempDir,
     position: Position,
+    framer: Framer,
     tally: RunningTotals,
     /// Of the segment that is being made.
     bytes: Vec<u8>,
@@ -106,6 +108,7 @@ impl Journal {
         Ok(Self {
             dir: tempfile::tempdir()?,
             position: Position::START,
+            framer: Framer::new(LedgerId::default(), Position::START),
             tally: RunningTotals::default(),
             bytes: Vec::new(),
             before: Position::START,
@@ -155,8 +158,9 @@ impl Journal {
     }
 
     fn seal(&mut self, entry: &Entry) -> Result<()> {
-        self.position =
-            EncodedEntry::new(entry, &mut Vec::new())?.append(self.position, &mut self.bytes);
+        let mut payload = Vec::new();
+        let entry_bytes = EncodedEntry::new(entry, &mut payload)?;
+        self.position = self.framer.append(&entry_bytes, &mut self.bytes);
         self.tally.add(self.position.seq, &Change::of(entry));
         Ok(())
     }
@@ -169,6 +173,7 @@ impl Journal {
         let mut header = Vec::new();
         SegmentHeader {
             gateway,
+            ledger: LedgerId::default(),
             before: self.before,
             lost: 0,
             has_sync_marks: false,
@@ -180,6 +185,7 @@ impl Journal {
         file.write_all(&self.bytes)?;
         self.bytes.clear();
         self.before = self.position;
+        self.framer = Framer::new(LedgerId::default(), self.position);
         Ok(())
     }
 

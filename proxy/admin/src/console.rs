@@ -9,6 +9,7 @@ mod live;
 mod overview;
 mod page;
 mod prices;
+mod refusals;
 mod request;
 mod requests;
 mod span;
@@ -39,6 +40,7 @@ pub(super) fn router() -> Router<InForce> {
         .route(page::LIVE, get(live::live))
         .route(page::REQUESTS, get(requests::requests))
         .route("/requests/{id}", get(request::request))
+        .route(page::REFUSALS, get(refusals::refusals))
         .route(page::USAGE, get(usage::usage))
         .route(page::BILL, get(bill::bill))
         .route(page::PRICES, get(prices::prices))

@@ -52,6 +52,7 @@ mod probes;
 mod problem;
 mod query;
 mod records;
+mod refusals;
 mod scrape;
 mod state;
 mod status;
@@ -116,7 +117,7 @@ async fn answer(app: Router, request: Request<Incoming>, caller: Caller) -> Resp
 }
 
 /// Every route for programs, with its handler. `openapi` describes the same routes.
-fn routes() -> [(&'static str, MethodRouter<InForce>); 12] {
+fn routes() -> [(&'static str, MethodRouter<InForce>); 13] {
     let permits = scrape::ScrapePermits::new();
     let scrape = move |state, uri, headers| scrape::scrape(permits.clone(), state, uri, headers);
     [
@@ -126,6 +127,7 @@ fn routes() -> [(&'static str, MethodRouter<InForce>); 12] {
         ("/api/v1/usage", get(usage::usage)),
         ("/api/v1/records", get(records::records)),
         ("/api/v1/records/{id}", get(records::record)),
+        ("/api/v1/refusals", get(refusals::refusals)),
         ("/api/v1/prices", get(prices::prices)),
         ("/api/v1/status", get(status::status)),
         ("/api/v1/live", get(live::live)),

@@ -29,6 +29,7 @@ static TEXT: LazyLock<String> =
         super::usage::usage,
         super::records::records,
         super::records::record,
+        super::refusals::refusals,
         super::prices::prices,
         super::status::status,
         super::live::live,

@@ -57,7 +57,7 @@ pub use hours::{Hour, HourKey, LineKey, TooLarge, corrected, hour_of};
 pub use invoice::{Invoice, InvoiceLine, Invoicer, Provisional, TenantInvoice};
 pub use period::{Moment, Month, Period, PeriodError, day, instant};
 pub use quantities::{Quantities, QuantityLine, Split};
-pub use render::{csv, invoice, json, printable, table};
+pub use render::{csv, csv_cell, invoice, json, printable, table};
 pub use statement::{
     STATEMENT_VERSION, Statement, StatementFault, StatementJournal, StatementLine,
 };

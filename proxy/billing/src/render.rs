@@ -7,7 +7,7 @@ mod json;
 mod table;
 
 pub use columns::printable;
-pub use csv::csv;
+pub use csv::{csv, csv_cell};
 pub use invoice::invoice;
 pub use json::json;
 pub use table::table;

@@ -35,6 +35,7 @@ use crate::known_dialect::KnownDialect;
 use crate::live::Live;
 use crate::permits::AdminPermits;
 use crate::probes::Probes;
+use crate::refusals::Refusals;
 use crate::refused_questions::RefusedQuestions;
 use crate::reload::InForce;
 use crate::tariffs::Tariffs;
@@ -101,6 +102,8 @@ pub struct ProcessState {
     pub(crate) left_answers: Arc<Semaphore>,
     /// What the admin address may do at once.
     pub admin: AdminPermits,
+    /// Requests without a record.
+    pub refusals: Refusals,
     /// When it started, by the monotonic clock.
     pub started: Instant,
     /// When it started, by the wall clock.
@@ -170,6 +173,7 @@ impl Gateway {
             loading: AtomicBool::new(false),
             left_answers: Arc::new(Semaphore::new(LEFT_ANSWERS_MAX)),
             admin: AdminPermits::default(),
+            refusals: Refusals::new(clock::now()),
             started: clock::now(),
             started_at: clock::wall(),
             bodies_bytes: Arc::default(),
@@ -343,6 +347,12 @@ impl ProcessState {
     /// Entries of the ledger that the store does not have yet.
     pub fn pending_entries(&self) -> u64 {
         self.journal.sequence().saturating_sub(self.feeding.state().stored)
+    }
+
+    /// Writes to the ledger how many requests had no record in the minutes that are over, or up to
+    /// now.
+    pub fn write_refusals(&self, up_to_now: bool) {
+        self.refusals.write(&self.journal, &self.id, clock::wall(), up_to_now);
     }
 
     /// Loads a vocabulary where that delays no token. One at a time: whoever needs another one asks

@@ -25,12 +25,15 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use taximeter_ledger::RequestId;
 use taximeter_net::fields;
 use taximeter_net::framing::FramingFault;
 use taximeter_system::clock;
 use taximeter_telemetry::ended::{Onward, StageTimes};
 
+use crate::gateway::Gateway;
 use crate::listen::{Peer, Worker};
+use crate::refusals::RefusedRequest;
 use cors::{Answerer, Page};
 use identify::{Arrival, Billing};
 use refuse::{Refusal, Shape};
@@ -90,11 +93,23 @@ fn caught<T>(
 }
 
 /// The answer to what cannot be read as a request, of which the beginning is known.
-pub fn unreadable(fault: FramingFault, first_line: &[u8]) -> Response<Bytes> {
-    let id = identify::new_id(clock::wall()).to_string();
+pub fn unreadable(gateway: &Gateway, fault: FramingFault, first_line: &[u8]) -> Response<Bytes> {
+    let (at, refusal) = (clock::wall(), Refusal::Framing(fault));
+    let id = RequestId(identify::new_id(at));
+    gateway.refusals.refused(RefusedRequest {
+        id,
+        at,
+        tenant: None,
+        key_id: None,
+        route: None,
+        upstream: None,
+        status: Some(refusal.status().0.as_u16()),
+        reason: refusal.code(),
+    });
+    let id = id.to_string();
     let target = first_line.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
     let shape = Shape::of(target);
-    let mut answer = Refusal::Framing(fault).answer(shape, &id);
+    let mut answer = refusal.answer(shape, &id);
     if let Ok(id) = HeaderValue::from_str(&id) {
         answer.headers_mut().insert(&fields::REQUEST_ID, id.clone());
         answer.headers_mut().insert(&fields::X_REQUEST_ID, id);

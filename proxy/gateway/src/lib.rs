@@ -114,6 +114,12 @@
 //! while the engine works, or at the end if the prompt is short. The engine's report is billed. The
 //! gateway keeps its own count next to it, and flags a difference of more than a tenth.
 //!
+//! # Requests without a record
+//!
+//! `refusals.rs` counts by the minute what the gateway refuses, and requests that were admitted, used
+//! nothing and came in a flood. Each request has a record or is counted, never both, but for the last
+//! minute of a gateway that is killed.
+//!
 //! # Reload
 //!
 //! A `Gateway` is one configuration and the things made from it: the directory of keys, prices,
@@ -146,6 +152,7 @@ pub mod live;
 pub mod permits;
 mod probes;
 pub mod recognise;
+pub mod refusals;
 pub mod refused_questions;
 pub mod reload;
 pub mod tariffs;

@@ -142,7 +142,12 @@ impl Tariffs {
 
     /// The cost of what owes nothing. `None` where it would owe a share of GPUs.
     pub(crate) fn nothing(&self, scope: PriceScope<'_>, query: &Query<'_>) -> Option<RecordCost> {
-        let nothing = RecordCost {
+        (!self.owes_gpu(scope, query)).then(|| self.no_cost())
+    }
+
+    /// The cost of a request that has used nothing. It depends on no price.
+    pub(crate) fn no_cost(&self) -> RecordCost {
+        RecordCost {
             at_least: false,
             currency: self.book.currency().to_string(),
             amount: Decimal::ZERO,
@@ -150,8 +155,7 @@ impl Tariffs {
             price_id: NO_PRICE.to_owned(),
             price_match: None,
             lines: Vec::new(),
-        };
-        (!self.owes_gpu(scope, query)).then_some(nothing)
+        }
     }
 
     fn contract(&self, tenant: &str) -> &Contract {

@@ -277,7 +277,7 @@ impl Found {
             Kind::Post | Kind::Void => {
                 self.open.remove(&id);
             }
-            Kind::Correction | Kind::Checkpoint => {}
+            Kind::Correction | Kind::Checkpoint | Kind::Refusals => {}
         }
         Ok(fits)
     }

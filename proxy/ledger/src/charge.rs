@@ -1,5 +1,7 @@
 //! What a request owes, as far as it is known, and why the rest is unknown.
 
+use taximeter_pricing::Source;
+
 use crate::record::{Record, RecordCost};
 use crate::unknown_cost::UnknownCost;
 
@@ -47,6 +49,13 @@ impl Record {
         self.cost.as_ref().or(self.cost_known.as_ref())
     }
 
+    /// Whether the request has used nothing and owes nothing: an engine refused it, or none had it.
+    /// It is on record, and no bill, charge or event counts it.
+    #[must_use]
+    pub fn used_nothing(&self) -> bool {
+        used_nothing(self.usage.source, self.owed())
+    }
+
     /// Sets the cost, or what is known of it.
     pub fn charge(&mut self, charge: Charge) {
         let Charge { cost, unknown } = charge;
@@ -56,4 +65,10 @@ impl Record {
         };
         self.cost_unknown = unknown;
     }
+}
+
+/// Whether a request with a usage of this source, which owes so much, has used nothing.
+#[must_use]
+pub fn used_nothing(source: Source, owed: Option<&RecordCost>) -> bool {
+    source == Source::None && owed.is_none_or(|cost| cost.amount.is_zero())
 }

@@ -25,6 +25,7 @@ mod member;
 mod numbered;
 mod post;
 mod record;
+mod refusals;
 mod strings;
 mod usage;
 
@@ -65,6 +66,7 @@ pub(crate) mod string {
     pub(crate) const PRICE_BEFORE: u64 = 13;
     pub(crate) const RATE_BEFORE: u64 = 14;
     pub(crate) const REASON: u64 = 15;
+    pub(crate) const GATEWAY: u64 = 16;
 }
 
 /// Members of entries, by their key.
@@ -103,6 +105,8 @@ pub(crate) mod member_key {
     pub(crate) const UNKNOWN_COSTS: u64 = 32;
     pub(crate) const OLDEST_OPEN: u64 = 33;
     pub(crate) const PENDING: u64 = 34;
+    pub(crate) const MINUTE: u64 = 35;
+    pub(crate) const REFUSAL: u64 = 36;
 }
 
 /// Encodes an entry as a complete payload, in place of what `out` has. Its kind.
@@ -116,6 +120,7 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) -> Kind {
         Entry::Progress(progress) => entries::progress(progress, &mut writer),
         Entry::Correction(correction) => correction::correction(correction, &mut writer),
         Entry::Checkpoint(checkpoint) => checkpoint::checkpoint(checkpoint, &mut writer),
+        Entry::Refusals(refusals) => refusals::refusals(refusals, &mut writer),
     }
     out.push(END);
     match entry {
@@ -125,6 +130,7 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) -> Kind {
         Entry::Progress(_) => Kind::Progress,
         Entry::Correction(_) => Kind::Correction,
         Entry::Checkpoint(_) => Kind::Checkpoint,
+        Entry::Refusals(_) => Kind::Refusals,
     }
 }
 
@@ -141,6 +147,7 @@ pub(crate) fn decode(kind: Kind, payload: &[u8]) -> Result<Entry, DecodeError> {
         Kind::Progress => Entry::Progress(Box::new(entries::read_progress(&parts)?)),
         Kind::Correction => Entry::Correction(Box::new(correction::read_correction(&parts)?)),
         Kind::Checkpoint => Entry::Checkpoint(Box::new(checkpoint::read_checkpoint(&parts)?)),
+        Kind::Refusals => Entry::Refusals(Box::new(refusals::read_refusals(&parts)?)),
     })
 }
 

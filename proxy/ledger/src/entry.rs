@@ -12,6 +12,7 @@ use crate::charge::Charge;
 use crate::completion::{Completion, PendingRequest};
 use crate::id::{RequestId, TenantId};
 use crate::record::{Identity, Record, RecordCost, RecordUsage};
+use crate::refusals::Refusals;
 
 /// One entry. Balances are the fold of all entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,10 +20,10 @@ use crate::record::{Identity, Record, RecordCost, RecordUsage};
 pub enum Entry {
     /// A reservation. The gateway writes it before it sends anything upstream.
     Reserve(Box<Reserve>),
-    /// The request has ended and has used something, or may have. The entry is its record. At most
-    /// one per request.
+    /// The request has ended. The entry is its record. At most one per request.
     Post(Box<Record>),
-    /// The request has ended and has used nothing. At most one per request.
+    /// The request has ended without a record: it was never admitted, or too many like it ended at
+    /// once and they are counted. At most one per request.
     Void(Void),
     /// What a running request has used so far.
     Progress(Box<Progress>),
@@ -31,6 +32,8 @@ pub enum Entry {
     Correction(Box<Correction>),
     /// The sums of all entries before this one. A reader may begin here.
     Checkpoint(Box<Checkpoint>),
+    /// How many requests have no record.
+    Refusals(Box<Refusals>),
 }
 
 impl Entry {
@@ -44,6 +47,7 @@ impl Entry {
             Self::Progress(progress) => progress.at,
             Self::Correction(correction) => correction.made_at,
             Self::Checkpoint(checkpoint) => checkpoint.at,
+            Self::Refusals(refusals) => refusals.at,
         }
     }
 }
@@ -243,7 +247,7 @@ pub struct Checkpoint {
     pub pending: Vec<PendingRequest>,
 }
 
-/// A request that has used nothing.
+/// A request that has used nothing and has no record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Void {
     /// Id of the reserved request.

@@ -140,7 +140,7 @@ impl Replay {
                 Ok(())
             }
             Entry::Correction(correction) => self.correct(seq, &correction),
-            Entry::Checkpoint(_) => Ok(()),
+            Entry::Checkpoint(_) | Entry::Refusals(_) => Ok(()),
         }
     }
 

@@ -72,6 +72,8 @@ pub enum Kind {
     Correction = 5,
     /// A [`Checkpoint`](crate::Checkpoint). Strings begin anew.
     Checkpoint = 6,
+    /// A [`Refusals`](crate::Refusals).
+    Refusals = 7,
 }
 
 /// Strings begin anew. It is not an entry.
@@ -103,6 +105,7 @@ impl Kind {
             4 => Some(Self::Progress),
             5 => Some(Self::Correction),
             6 => Some(Self::Checkpoint),
+            7 => Some(Self::Refusals),
             _ => None,
         }
     }

@@ -35,6 +35,7 @@ mod id;
 mod id_set;
 mod reader;
 mod record;
+mod refusals;
 mod resume;
 mod running_totals;
 mod segment;
@@ -45,7 +46,7 @@ mod unknown_cost;
 #[cfg(test)]
 mod tests;
 
-pub use charge::Charge;
+pub use charge::{Charge, used_nothing};
 pub use completion::{
     Completion, PENDING_AGE_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingRequest, PendingRequests,
 };
@@ -62,6 +63,7 @@ pub use reader::{Fault, FramedEntry, Reader};
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordError, RecordLine, RecordTiming, RecordUsage,
 };
+pub use refusals::{RefusalCount, RefusalKind, Refusals};
 pub use resume::{ResumePoint, find_resume_point};
 pub use running_totals::{Change, Money, RunningTotals};
 pub use segment::{FORMAT_VERSION, HEADER_BYTES, SegmentHeader};

@@ -38,6 +38,8 @@ pub enum Change<'a> {
     },
     /// A checkpoint changes nothing.
     Checkpoint,
+    /// Counts of requests without a record change nothing.
+    Refusals,
 }
 
 /// An amount in a currency.
@@ -66,6 +68,7 @@ impl<'a> Change<'a> {
                 completes: correction.completion.is_some().then_some(correction.corrects),
             },
             Entry::Checkpoint(_) => Self::Checkpoint,
+            Entry::Refusals(_) => Self::Refusals,
         }
     }
 
@@ -83,7 +86,7 @@ impl Change<'_> {
             Self::Reserve(id) | Self::Post(id, ..) | Self::Void(id) | Self::Progress(id) => {
                 Some(*id)
             }
-            Self::Correction { .. } | Self::Checkpoint => None,
+            Self::Correction { .. } | Self::Checkpoint | Self::Refusals => None,
         }
     }
 }
@@ -152,6 +155,7 @@ impl Change<'_> {
                 Change::Correction { before: own(before), after: own(after), completes }
             }
             Self::Checkpoint => Change::Checkpoint,
+            Self::Refusals => Change::Refusals,
         }
     }
 }
@@ -202,7 +206,7 @@ impl RunningTotals {
                 self.add_cost(after.as_ref());
                 true
             }
-            Change::Progress(_) | Change::Checkpoint => true,
+            Change::Progress(_) | Change::Checkpoint | Change::Refusals => true,
         }
     }
 

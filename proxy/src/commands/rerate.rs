@@ -236,6 +236,9 @@ fn outcome(
     let newest = store.newest()?;
     store.records(&filter, newest, None, |record| {
         progress.advance();
+        if record.used_nothing() {
+            return Ok(());
+        }
         let completion = in_force.completions.remove(&record.id);
         let completed = completion.as_ref().map(Completed::of);
         let record = match &completion {

@@ -259,6 +259,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     };
     gateway.background.spawn(memory::watch(gateway.memory.clone(), configured));
     keeping::watch_disk_budget(&gateway);
+    keeping::write_refusals(&gateway);
     let feeder = keeping::feeder(&gateway)?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;
@@ -411,6 +412,7 @@ impl Running {
         });
         let Self { current, workers, feeder, delivery, otlp, runtime, .. } = self;
         let process = current.get().process().clone();
+        process.write_refusals(true);
         // The journal closes before anything that may hang. The writer has logged its errors.
         let _ = process.journal.close();
         // All of them stop at the same time, so one that hangs does not delay the others.

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::export::Entries;
 use taximeter_billing::{BilledRequest, Hour, HourKey, Period};
-use taximeter_ledger::{Correction, Record, RequestId};
+use taximeter_ledger::{Correction, Record, RefusalCount, RequestId};
 use uuid::Uuid;
 
 use super::Store;
@@ -134,8 +134,8 @@ impl Store {
         })
     }
 
-    /// Calls `visit` with each request that was admitted in `period`, and when it ended. It reads
-    /// only the members of the record that bills need.
+    /// Calls `visit` with each request that was admitted in `period` and has used something, and
+    /// when it ended. It reads only the members of the record that bills need.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn runs(
@@ -144,7 +144,9 @@ impl Store {
         mut visit: impl FnMut(&BilledRequest<'_>, Timestamp),
     ) -> Result<(), StoreError> {
         self.database.posts(period, None, &mut |post| {
-            visit(&post.row(), post.ended_at());
+            if !post.used_nothing() {
+                visit(&post.row(), post.ended_at());
+            }
             ControlFlow::Continue(())
         })
     }
@@ -168,11 +170,43 @@ impl Store {
         })
     }
 
-    /// The journal entries that `period` is made of, for one tenant or for all.
+    /// The journal entries that the bills of `period` are made of, for one tenant or for all.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError> {
         self.database.entries(period, tenant)
+    }
+
+    /// Calls `visit` with the counts of requests that have no record, of one tenant or of all, in
+    /// order of time: those of each part of `period` that has this length, with its first instant. A
+    /// part begins at a multiple of its length since 1970.
+    ///
+    /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
+    pub fn refusals<E: From<StoreError>>(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        part: SignedDuration,
+        mut visit: impl FnMut(Timestamp, RefusalCount) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let micros = i64::try_from(part.as_micros()).unwrap_or(i64::MAX).max(1);
+        heard(|outcome| {
+            self.database.refusals(period, tenant, micros, &mut |at, count| {
+                *outcome = visit(at, count);
+                go_on(outcome)
+            })
+        })
+    }
+
+    /// How many tenants have records of `period`; 1000 stands for more.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(super) fn tenants(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+    ) -> Result<u64, StoreError> {
+        self.database.tenants(period, tenant)
     }
 
     /// Does `work` on the store as of one moment, whatever is fed meanwhile. `work` must not feed

@@ -1,18 +1,19 @@
-//! A batch of requests and corrections that is added to a store at once, and its sums per hour.
+//! A batch of requests, corrections and counts of refusals that is added to a store at once, and its sums per hour.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use taximeter_billing::{BilledRequest, Hour, HourKey, corrected};
-use taximeter_ledger::{Correction, Fault, FramedEntry, Kind, Position};
+use taximeter_ledger::{Correction, Entry, Fault, FramedEntry, Kind, Position, Refusals};
 
 use super::post::Post;
 
-/// Posts and corrections that follow each other in one journal.
+/// Posts, corrections and counts of refusals that follow each other in one journal.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
     pub(super) posts: Vec<Post<'a>>,
     pub(super) corrections: Vec<Amendment<'a>>,
+    pub(super) refusals: Vec<Refusals>,
     /// The journal, and the last entry of it that is part of the batch.
     pub(super) end: Option<(&'a str, Position)>,
 }
@@ -45,19 +46,20 @@ impl<'a> Batch<'a> {
     /// moves the end.
     ///
     /// Errors: `Unreadable`; the batch is as before.
-    pub(super) fn push(&mut self, journal: &'a str, framed: &'a FramedEntry) -> Result<(), Fault> {
-        match framed.kind {
-            Kind::Post => {
-                let record = str::from_utf8(&framed.payload).map_err(|e| framed.unreadable(&e))?;
-                let post = Post::read(framed.seq, record).map_err(|e| framed.unreadable(&e))?;
+    pub(super) fn push(&mut self, journal: &'a str, entry: &'a Decoded) -> Result<(), Fault> {
+        let framed = &entry.framed;
+        match &entry.content {
+            Ok(Content::Post(json)) => {
+                let post = Post::read(framed.seq, json).map_err(|e| framed.unreadable(&e))?;
                 self.posts.push(post);
             }
-            Kind::Correction => {
-                let json = str::from_utf8(&framed.payload).map_err(|e| framed.unreadable(&e))?;
+            Ok(Content::Correction(json)) => {
                 let amendment = Amendment::read(framed.seq, json);
                 self.corrections.push(amendment.map_err(|error| framed.unreadable(&error))?);
             }
-            Kind::Reserve | Kind::Void | Kind::Progress | Kind::Checkpoint => {}
+            Ok(Content::Refusals(refusals)) => self.refusals.push((**refusals).clone()),
+            Ok(Content::Nothing) => {}
+            Err(fault) => return Err(fault.clone()),
         }
         self.pass(journal, framed);
         Ok(())
@@ -66,6 +68,60 @@ impl<'a> Batch<'a> {
     /// Goes on behind an entry of `journal` that leaves nothing in the store.
     pub(super) const fn pass(&mut self, journal: &'a str, framed: &FramedEntry) {
         self.end = Some((journal, framed.position()));
+    }
+}
+
+/// An entry, decoded for the store.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) framed: FramedEntry,
+    content: Result<Content, Fault>,
+}
+
+/// What of an entry the store keeps.
+#[derive(Debug)]
+enum Content {
+    /// The JSON of a record.
+    Post(String),
+    /// The JSON of a correction.
+    Correction(String),
+    Refusals(Box<Refusals>),
+    Nothing,
+}
+
+impl Decoded {
+    /// Decodes an entry.
+    pub(super) fn new(framed: FramedEntry) -> Self {
+        let content = Content::of(&framed);
+        Self { framed, content }
+    }
+
+    /// Length of its JSON, in bytes.
+    pub(super) const fn bytes(&self) -> usize {
+        match &self.content {
+            Ok(Content::Post(json) | Content::Correction(json)) => json.len(),
+            _ => 0,
+        }
+    }
+}
+
+impl Content {
+    fn of(framed: &FramedEntry) -> Result<Self, Fault> {
+        if !matches!(framed.kind, Kind::Post | Kind::Correction | Kind::Refusals) {
+            return Ok(Self::Nothing);
+        }
+        let text = |json: serde_json::Result<Vec<u8>>| {
+            let json = json.map_err(|error| framed.unreadable(&error))?;
+            String::from_utf8(json).map_err(|error| framed.unreadable(&error))
+        };
+        match framed.entry()? {
+            Entry::Post(record) => text(record.to_json()).map(Self::Post),
+            Entry::Correction(correction) => {
+                text(serde_json::to_vec(&correction)).map(Self::Correction)
+            }
+            Entry::Refusals(refusals) => Ok(Self::Refusals(refusals)),
+            _ => Ok(Self::Nothing),
+        }
     }
 }
 
@@ -79,9 +135,11 @@ impl<'a> Amendment<'a> {
 }
 
 impl Hours {
-    /// Adds a request that was not in the store.
+    /// Adds a request that was not in the store. One that has used nothing is in no hour.
     pub(super) fn add_post(&mut self, post: &Post<'_>) {
-        self.add_row(&post.row());
+        if !post.used_nothing() {
+            self.add_row(&post.row());
+        }
     }
 
     /// Adds a request, as bills see it.

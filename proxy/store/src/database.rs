@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
-use taximeter_ledger::{Correction, Position, Record};
+use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
 use super::error::StoreError;
@@ -93,8 +93,21 @@ pub(super) trait Database: fmt::Debug + Send {
         visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
-    /// Which entries of which journals those requests are, and how many corrections there are of
-    /// them.
+    /// Shows how many requests without a record there were, in each part of `period` that is so many
+    /// microseconds long, by the first instant of the part and in order of time.
+    fn refusals(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        micros: i64,
+        visit: &mut dyn FnMut(Timestamp, RefusalCount) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// How many tenants have requests that were admitted in `period`; 1000 stands for more.
+    fn tenants(&mut self, period: Period, tenant: Option<&str>) -> Result<u64, StoreError>;
+
+    /// Which entries of which journals those requests are that have used something, and how many
+    /// corrections there are of them.
     fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError>;
 
     /// The first `limit` records in order of admission with a number up to `newest`, from `start`

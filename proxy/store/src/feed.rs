@@ -6,7 +6,7 @@ use std::io;
 use taximeter_ledger::{Fault, FramedEntry, Kind, Position};
 
 use super::Store;
-use super::batch::Batch;
+use super::batch::{Batch, Decoded};
 use super::database::{Database, Rebuilt};
 use super::error::{ReadError, StoreError};
 
@@ -53,7 +53,7 @@ pub struct Fed {
 /// Entries that are added together, and how reading them ended.
 struct Piece {
     /// Those that leave something in the store, and the last one.
-    framed: Vec<FramedEntry>,
+    decoded: Vec<Decoded>,
     entries: u64,
     end: Result<(), ReadError>,
 }
@@ -104,8 +104,9 @@ impl<'a> Feed<'a> {
         loop {
             let mut piece = Piece::read(entries);
             let mut batch = Batch::default();
-            for framed in &piece.framed {
-                let Err(fault) = batch.push(self.name, framed) else { continue };
+            for entry in &piece.decoded {
+                let Err(fault) = batch.push(self.name, entry) else { continue };
+                let framed = &entry.framed;
                 if let Err(error) = (self.set_aside)(self.name, framed, &fault) {
                     piece.end = Err(error.into());
                     break;
@@ -170,7 +171,7 @@ fn feed_all(database: &mut dyn Database, feeds: &mut [Feed<'_>]) -> Result<Fed, 
 
 impl Piece {
     fn read(entries: &mut Entries) -> Self {
-        let mut piece = Self { framed: Vec::new(), entries: 0, end: Ok(()) };
+        let mut piece = Self { decoded: Vec::new(), entries: 0, end: Ok(()) };
         let mut bytes = 0;
         let mut passed = None;
         while piece.entries < BATCH_ENTRIES_MAX && bytes < BATCH_BYTES_MAX {
@@ -182,17 +183,18 @@ impl Piece {
                 }
                 Some(Ok(framed)) => {
                     piece.entries += 1;
-                    if matches!(framed.kind, Kind::Post | Kind::Correction) {
-                        bytes += framed.payload.len();
+                    if matches!(framed.kind, Kind::Post | Kind::Correction | Kind::Refusals) {
+                        let decoded = Decoded::new(framed);
+                        bytes += decoded.bytes();
                         passed = None;
-                        piece.framed.push(framed);
+                        piece.decoded.push(decoded);
                     } else {
                         passed = Some(framed);
                     }
                 }
             }
         }
-        piece.framed.extend(passed);
+        piece.decoded.extend(passed.map(Decoded::new));
         piece
     }
 }

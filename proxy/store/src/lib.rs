@@ -91,6 +91,7 @@ mod journals;
 mod post;
 mod postgres;
 pub mod push;
+pub mod refusals;
 mod rejected;
 pub mod signing;
 mod sqlite;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use taximeter_billing::BilledRequest;
-use taximeter_ledger::{Record, RecordCost, RequestId};
+use taximeter_ledger::{Record, RecordCost, RequestId, used_nothing};
 use taximeter_pricing::{Flag, Source};
 
 /// The members of a record that are added up or have columns. The others are not parsed.
@@ -82,6 +82,12 @@ pub(super) fn gateway(record: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     text.map(|Text(gateway)| gateway)
 }
 
+/// Whether a record says that its request has used nothing. The rest is not parsed.
+pub(super) fn says_nothing_used(record: &str) -> bool {
+    // In a text the quotes would be escaped, and no label has an object.
+    record.contains("\"usage\":{\"source\":\"none\"")
+}
+
 impl<'a> Post<'a> {
     /// Reads the JSON of entry `seq`.
     ///
@@ -103,6 +109,11 @@ impl<'a> Post<'a> {
     #[must_use]
     pub fn owed(&self) -> Option<&RecordCost> {
         self.cost.as_ref().or(self.cost_known.as_ref())
+    }
+
+    /// Whether the request has used nothing, so that no bill counts it.
+    pub(super) fn used_nothing(&self) -> bool {
+        used_nothing(self.usage.source, self.owed())
     }
 
     /// The answer's model, or the request's when there was no answer.

@@ -7,6 +7,7 @@ mod fault;
 mod hours;
 mod link;
 mod rebuild;
+mod refusals;
 mod schema;
 mod tls;
 
@@ -18,7 +19,7 @@ use jiff::Timestamp;
 use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_config::PostgresUrl;
-use taximeter_ledger::{Correction, Position, Record};
+use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
 use self::corrector::{Claim, Obstacle};
 use self::fault::Fault;
@@ -230,6 +231,20 @@ impl Database for Postgres {
 
     fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError> {
         self.ask(|link| ask::entries(link, period, tenant))
+    }
+
+    fn tenants(&mut self, period: Period, tenant: Option<&str>) -> Result<u64, StoreError> {
+        self.ask(|link| ask::tenants(link, period, tenant))
+    }
+
+    fn refusals(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        micros: i64,
+        visit: &mut dyn FnMut(Timestamp, RefusalCount) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| refusals::visit(link, period, tenant, micros, visit))
     }
 
     fn admitted(

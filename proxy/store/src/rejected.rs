@@ -18,12 +18,8 @@ struct RejectedEntry<'a> {
     seq: u64,
     kind: String,
     reason: String,
-    /// As it was written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<&'a str>,
-    /// The same, in hexadecimal digits, where it is no text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload_hex: Option<String>,
+    /// With all of its strings, in hexadecimal digits.
+    payload_hex: String,
 }
 
 /// Keeps an entry of `journal`, and why the store cannot read it, in the data directory `dir`; on
@@ -35,15 +31,12 @@ pub(crate) fn set_aside(
     fault: &Fault,
 ) -> io::Result<PathBuf> {
     let FramedEntry { seq, chain, kind, payload, .. } = framed;
-    let text = str::from_utf8(payload).ok();
-    let hex = || payload.iter().map(|byte| format!("{byte:02x}")).collect();
     let rejected = RejectedEntry {
         journal,
         seq: *seq,
         kind: format!("{kind:?}").to_lowercase(),
         reason: fault.to_string(),
-        payload: text,
-        payload_hex: if text.is_none() { Some(hex()) } else { None },
+        payload_hex: payload.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
     let folder = dir.join(DIR);
     fs::create_dir_all(&folder)?;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_ledger::{
-    EncodedEntry, End, Entry, FramedEntry, Identity, Position, Reader, Record, RecordCost,
-    RecordLine, RecordTiming, RecordUsage, RequestId, SegmentHeader, TenantId, Void, VoidReason,
+    EncodedEntry, End, Entry, FramedEntry, Framer, Identity, LedgerId, Position, Reader, Record,
+    RecordCost, RecordLine, RecordTiming, RecordUsage, RequestId, SegmentHeader, TenantId, Void,
+    VoidReason,
 };
 use taximeter_pricing::Source;
 use uuid::Uuid;
@@ -95,11 +96,12 @@ pub fn journal(records: impl IntoIterator<Item = Record>) -> Vec<FramedEntry> {
 
 /// `entries` as they stand in a segment that begins with number `first`.
 pub fn segment(first: u64, entries: impl IntoIterator<Item = Entry>) -> Vec<FramedEntry> {
-    let mut position = Position { seq: first - 1, chain: 0 };
+    let position = Position { seq: first - 1, chain: 0 };
     let (mut bytes, mut payload) = (Vec::new(), Vec::new());
     let created = record(0).started_at;
     SegmentHeader {
         gateway: "pod-7f9c/0".to_owned(),
+        ledger: LedgerId::default(),
         before: position,
         lost: 0,
         has_sync_marks: false,
@@ -107,8 +109,9 @@ pub fn segment(first: u64, entries: impl IntoIterator<Item = Entry>) -> Vec<Fram
         created,
     }
     .encode(&mut bytes);
+    let mut framer = Framer::new(LedgerId::default(), position);
     for entry in entries {
-        position = EncodedEntry::new(&entry, &mut payload).unwrap().append(position, &mut bytes);
+        framer.append(&EncodedEntry::new(&entry, &mut payload).unwrap(), &mut bytes);
     }
     let mut reader = Reader::new(None, first);
     reader.feed(&bytes);

@@ -5,6 +5,7 @@ mod ask;
 mod hold;
 mod hours;
 mod rebuild;
+mod refusals;
 mod schema;
 
 use std::fs;
@@ -18,7 +19,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
-use taximeter_ledger::{Correction, Position, Record};
+use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
 use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
@@ -197,6 +198,20 @@ impl Database for Sqlite {
 
     fn entries(&mut self, period: Period, tenant: Option<&str>) -> Result<Entries, StoreError> {
         self.ask(|connection| ask::entries(connection, period, tenant))
+    }
+
+    fn tenants(&mut self, period: Period, tenant: Option<&str>) -> Result<u64, StoreError> {
+        self.ask(|connection| ask::tenants(connection, period, tenant))
+    }
+
+    fn refusals(
+        &mut self,
+        period: Period,
+        tenant: Option<&str>,
+        micros: i64,
+        visit: &mut dyn FnMut(Timestamp, RefusalCount) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|connection| refusals::visit(connection, period, tenant, micros, visit))
     }
 
     fn admitted(

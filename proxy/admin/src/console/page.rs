@@ -28,14 +28,16 @@ const MAIN_MARK: &str = "<!-- main -->";
 pub(super) const OVERVIEW: &str = "/";
 pub(super) const LIVE: &str = "/live";
 pub(super) const REQUESTS: &str = "/requests";
+pub(super) const REFUSALS: &str = "/refusals";
 pub(super) const USAGE: &str = "/usage";
 pub(super) const BILL: &str = "/bill";
 pub(super) const PRICES: &str = "/prices";
 pub(super) const UPSTREAMS: &str = "/upstreams";
-const PAGES: [(&str, &str); 7] = [
+const PAGES: [(&str, &str); 8] = [
     (OVERVIEW, "Overview"),
     (LIVE, "Live"),
     (REQUESTS, "Requests"),
+    (REFUSALS, "Refusals"),
     (USAGE, "Usage"),
     (BILL, "Bill"),
     (PRICES, "Prices"),

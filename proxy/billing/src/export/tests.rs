@@ -229,7 +229,7 @@ fn column(stage: Stage) -> String {
 }
 
 fn entry(record: &Record) -> String {
-    String::from_utf8(record.to_entry().unwrap()).unwrap()
+    String::from_utf8(record.to_json().unwrap()).unwrap()
 }
 
 /// With all that one may have.

@@ -24,7 +24,7 @@ const SUMS: &str = "requests,input_tokens,cache_read_input_tokens,output_tokens,
 pub fn csv(bill: &Bill) -> String {
     let mut out = String::from("period_start,period_end,");
     for dimension in bill.by.dimensions() {
-        out.push_str(&cell(&dimension.to_string()));
+        out.push_str(&csv_cell(&dimension.to_string()));
         out.push(',');
     }
     out.push_str(SUMS);
@@ -46,7 +46,7 @@ pub fn csv(bill: &Bill) -> String {
 fn write_line(out: &mut String, bill: &Bill, line: &BillLine, category: &str) {
     let _ = write!(out, "{},{},", bill.period.from(), bill.period.to());
     for key in &line.keys {
-        out.push_str(&cell(key.as_deref().unwrap_or_default()));
+        out.push_str(&csv_cell(key.as_deref().unwrap_or_default()));
         out.push(',');
     }
     let sums = &line.sums;
@@ -61,11 +61,11 @@ fn write_line(out: &mut String, bill: &Bill, line: &BillLine, category: &str) {
         number(sums.reasoning_output_tokens),
         number(sums.cost),
         number(sums.list_cost),
-        cell(currency),
+        csv_cell(currency),
         sums.unknown_cost_requests,
         sums.counted_requests,
         sums.unknown_usage_requests,
-        cell(bill.zone.name()),
+        csv_cell(bill.zone.name()),
     );
 }
 
@@ -73,8 +73,9 @@ fn number<N: ToString>(known: Option<N>) -> String {
     known.map(|number| number.to_string()).unwrap_or_default()
 }
 
-/// A text, made harmless for spreadsheets and quoted if needed.
-fn cell(text: &str) -> Cow<'_, str> {
+/// A text as a cell of CSV: made harmless for spreadsheets, and quoted if needed.
+#[must_use]
+pub fn csv_cell(text: &str) -> Cow<'_, str> {
     let runs = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let quote = text.contains([',', '"', '\r', '\n']);
     if !runs && !quote {
@@ -90,24 +91,24 @@ mod tests {
 
     #[test]
     fn a_plain_text_stays_as_it_is() {
-        assert_eq!(cell("gpt-5.5"), "gpt-5.5");
-        assert_eq!(cell(""), "");
-        assert_eq!(cell("it's; fine = yes"), "it's; fine = yes");
+        assert_eq!(csv_cell("gpt-5.5"), "gpt-5.5");
+        assert_eq!(csv_cell(""), "");
+        assert_eq!(csv_cell("it's; fine = yes"), "it's; fine = yes");
     }
 
     #[test]
     fn commas_quotes_and_line_ends_are_quoted() {
-        assert_eq!(cell("a,b"), "\"a,b\"");
-        assert_eq!(cell("say \"hi\""), "\"say \"\"hi\"\"\"");
-        assert_eq!(cell("two\nlines"), "\"two\nlines\"");
+        assert_eq!(csv_cell("a,b"), "\"a,b\"");
+        assert_eq!(csv_cell("say \"hi\""), "\"say \"\"hi\"\"\"");
+        assert_eq!(csv_cell("two\nlines"), "\"two\nlines\"");
     }
 
     #[test]
     fn a_text_that_a_spreadsheet_would_run_is_disarmed() {
-        assert_eq!(cell("=1+1"), "'=1+1");
-        assert_eq!(cell("@SUM(A1)"), "'@SUM(A1)");
-        assert_eq!(cell("-2"), "'-2");
-        assert_eq!(cell("+cmd|' /C calc'!A0,"), "\"'+cmd|' /C calc'!A0,\"");
-        assert_eq!(cell("\t=1"), "'\t=1");
+        assert_eq!(csv_cell("=1+1"), "'=1+1");
+        assert_eq!(csv_cell("@SUM(A1)"), "'@SUM(A1)");
+        assert_eq!(csv_cell("-2"), "'-2");
+        assert_eq!(csv_cell("+cmd|' /C calc'!A0,"), "\"'+cmd|' /C calc'!A0,\"");
+        assert_eq!(csv_cell("\t=1"), "'\t=1");
     }
 }

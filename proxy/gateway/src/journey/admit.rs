@@ -7,7 +7,7 @@ use std::time::Duration;
 use taximeter_config::OnUnavailable;
 use taximeter_journal::AppendError;
 use taximeter_ledger::{Entry, Reserve, TenantId, VoidReason};
-use taximeter_meter::Output;
+use taximeter_meter::{Output, StreamEnd};
 use taximeter_net::concurrency::Permit;
 use taximeter_telemetry::events::{LedgerSlow, TenantLimited};
 use taximeter_tokenizer::estimate;
@@ -100,7 +100,7 @@ impl Admission {
             return Ok(settlement);
         }
         // The entry may still reach the disk later; the void that follows it keeps the sums right.
-        settlement.void(VoidReason::NotSent);
+        settlement.end_unused(VoidReason::NotSent, StreamEnd::Internal);
         Err(Refusal::LedgerUnavailable)
     }
 }

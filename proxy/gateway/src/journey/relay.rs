@@ -19,10 +19,11 @@ mod send;
 mod watch;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{HeaderMap, Response, StatusCode, Version};
+use http::{HeaderMap, Response, StatusCode, Version, response};
 use taximeter_system::clock;
 use taximeter_telemetry::events::UpstreamRefusedUs;
 
@@ -31,10 +32,15 @@ use super::route::Chosen;
 use super::settle::Settlement;
 use crate::listen::{Peer, Worker};
 use call::{Answer, call};
-use question::{BareRequest, may_be_refusal};
+use question::{BareRequest, REFUSAL_BYTES_MAX, may_be_refusal};
 use taximeter_ledger::VoidReason;
+use taximeter_meter::StreamEnd;
+use taximeter_net::upstream::Exchange;
 
 pub(crate) use reply::ReplyBody;
+
+/// How long the body of an answer is waited for that the client will not see.
+const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 
 /// Takes out of an engine's answer what belongs to the engine's connection.
 pub(super) fn drop_hop_by_hop(headers: &mut HeaderMap) {
@@ -72,19 +78,8 @@ pub(super) async fn open(
     if head.status == StatusCode::UNAUTHORIZED && ours
         || head.status == StatusCode::SWITCHING_PROTOCOLS
     {
-        let (refusal, reason) = match head.status {
-            StatusCode::UNAUTHORIZED => (Refusal::UpstreamAuth, VoidReason::UpstreamAuth),
-            _ => (Refusal::UpstreamProtocol, VoidReason::UpstreamRefused),
-        };
-        if let Some(mut settlement) = settlement {
-            settlement.refused(&refusal);
-            settlement.void(reason);
-        }
-        if head.status == StatusCode::UNAUTHORIZED {
-            let upstream = &worker.gateway.upstream(chosen.index).name;
-            worker.gateway.telemetry.emit(&UpstreamRefusedUs { upstream });
-        }
-        return Err(refusal);
+        // Seldom, and large.
+        return Err(Box::pin(refuse(worker, chosen, &head, exchange, settlement)).await);
     }
     if let Some(settlement) = &mut settlement {
         settlement.answered(head.status.as_u16(), &head.headers);
@@ -111,4 +106,51 @@ pub(super) async fn open(
         }
     };
     Ok(Response::from_parts(head, body))
+}
+
+/// What the client is told instead of an answer that it must not see: the engine refuses our own
+/// credential, or changes to another protocol.
+async fn refuse(
+    worker: &Worker,
+    chosen: &Chosen,
+    head: &response::Parts,
+    mut exchange: Exchange,
+    settlement: Option<Settlement>,
+) -> Refusal {
+    if head.status != StatusCode::UNAUTHORIZED {
+        let refusal = Refusal::UpstreamProtocol;
+        if let Some(mut settlement) = settlement {
+            settlement.refused(&refusal);
+            settlement.end_unused(VoidReason::UpstreamRefused, StreamEnd::UpstreamProtocol);
+        }
+        return refusal;
+    }
+    let refusal = Refusal::UpstreamAuth;
+    if let Some(mut settlement) = settlement {
+        settlement.refused(&refusal);
+        let mut refused =
+            RefusedCredential { settlement: Some(settlement), head, body: Vec::new() };
+        // What the engine calls its error is for the record.
+        let body = clock::within(REFUSAL_WAIT, exchange.peek(REFUSAL_BYTES_MAX)).await;
+        refused.body = body.unwrap_or_default();
+    }
+    let upstream = &worker.gateway.upstream(chosen.index).name;
+    worker.gateway.telemetry.emit(&UpstreamRefusedUs { upstream });
+    refusal
+}
+
+/// A request whose engine has refused our own credential. It ends when this is dropped, also if its
+/// client leaves meanwhile.
+struct RefusedCredential<'a> {
+    settlement: Option<Settlement>,
+    head: &'a response::Parts,
+    body: Vec<u8>,
+}
+
+impl Drop for RefusedCredential<'_> {
+    fn drop(&mut self) {
+        if let Some(settlement) = self.settlement.take() {
+            settlement.end_refused(self.head, std::mem::take(&mut self.body));
+        }
+    }
 }

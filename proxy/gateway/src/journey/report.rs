@@ -23,6 +23,7 @@ use super::identify::{self, Arrival};
 use super::refuse::Refusal;
 use super::settle::in_flight::InFlight;
 use crate::gateway::Gateway;
+use crate::refusals::RefusedRequest;
 use trace::{Answer, Trace, Unsettled};
 
 pub(crate) use trace::Closing;
@@ -92,6 +93,10 @@ impl<'a> Report<'a> {
                 trace::unsettled(self.unsettled(), answer, Some(refusal))
             }
         };
+        // What was admitted has a record, or is counted by its settlement.
+        if !matches!(self.owner, Owner::Settlement) {
+            self.count(refusal, answer);
+        }
         self.gateway.telemetry.emit(&RequestRefused {
             http: self.http(answer, (Some(refusal.code()), trace)),
             request_id: &self.arrival.request_id,
@@ -99,6 +104,21 @@ impl<'a> Report<'a> {
             message: refusal.to_string(),
         });
         self.owner = Owner::Nobody;
+    }
+
+    /// Counts it among the requests that have no record.
+    fn count(&self, refusal: &Refusal, (route, status): Answer) {
+        let upstream = self.unsettled().onward.map(|onward| onward.upstream);
+        self.gateway.refusals.refused(RefusedRequest {
+            id: self.arrival.id,
+            at: clock::wall(),
+            tenant: self.caller.as_ref().map(|caller| caller.tenant.clone()),
+            key_id: self.caller.as_ref().and_then(|caller| caller.key_id.clone()),
+            route,
+            upstream: upstream.map(|upstream| self.gateway.upstream_name(upstream)),
+            status: status.map(|status| status.as_u16()),
+            reason: refusal.code(),
+        });
     }
 
     /// It is on no ledger, and has been answered or left by its client.
@@ -187,9 +207,9 @@ pub(super) fn settled(
     closing
 }
 
-/// A reserved request ended without one.
+/// A reserved request ended and has used nothing.
 pub(super) fn voided(in_flight: &InFlight, reason: VoidReason) {
-    let (error, now) = (error(in_flight, reason), clock::now());
+    let (error, now) = (unused_error(in_flight, reason), clock::now());
     let Trace { found: trace, closing } = trace::voided(in_flight, reason, &error, now);
     in_flight.gateway.telemetry.emit(&RequestVoided {
         http: Http {
@@ -237,7 +257,7 @@ fn operation_failed<'a>(
 }
 
 /// `error.type` of a request that used nothing.
-fn error(in_flight: &InFlight, reason: VoidReason) -> Cow<'static, str> {
+pub(super) fn unused_error(in_flight: &InFlight, reason: VoidReason) -> Cow<'static, str> {
     match (reason, in_flight.status()) {
         (VoidReason::NotSent, _) => in_flight.refused.map_or("not_sent", |(_, code)| code).into(),
         (VoidReason::UpstreamRefused, Some(status)) => status.to_string().into(),

@@ -14,13 +14,14 @@ mod record;
 mod region;
 mod settling;
 mod shown;
+mod unused;
 mod usage;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, response};
 use taximeter_ledger::{TenantId, VoidReason};
 use taximeter_meter::{Delivery, Framing, Hidden, Setup, StreamEnd, Wire};
 use taximeter_net::concurrency::Permit;
@@ -315,10 +316,18 @@ impl Settlement {
         }
     }
 
-    /// Nothing is owed.
-    pub fn void(mut self, reason: VoidReason) {
+    /// It has used nothing, and nothing is owed. `end` says who ended it.
+    pub fn end_unused(mut self, reason: VoidReason, end: StreamEnd) {
         if let Some(Work::Ledger(in_flight)) = self.0.take() {
-            in_flight.void(reason);
+            in_flight.end_unused(reason, end, None);
+        }
+    }
+
+    /// The same where the engine has refused our own credential, by an answer that the client does
+    /// not see.
+    pub fn end_refused(mut self, head: &response::Parts, body: Vec<u8>) {
+        if let Some(Work::Ledger(in_flight)) = self.0.take() {
+            in_flight.end_refused(head, body);
         }
     }
 }
@@ -331,10 +340,10 @@ impl Drop for Settlement {
             Some(Work::Shown(shown)) => return drop(shown.settle(StreamEnd::ClientLeft)),
             None => return,
         };
-        if in_flight.sent_at().is_none() {
-            return in_flight.void(VoidReason::ClientLeft);
-        }
         let end = in_flight.ended_by();
+        if in_flight.sent_at().is_none() {
+            return in_flight.end_unused(VoidReason::ClientLeft, end, None);
+        }
         drop(in_flight.settle(end));
     }
 }

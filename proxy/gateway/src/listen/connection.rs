@@ -30,6 +30,7 @@ use super::peer::{Peer, PeerSocket, Spoken, Verdict};
 use super::socket::{ClientSocket, secured};
 use super::unreadable::Unreadable;
 use super::worker::{Phase, Shift, Worker};
+use crate::gateway::Gateway;
 use crate::journey::{self, ReplyBody};
 
 /// The first bytes of an HTTP/2 connection (RFC 9113 §3.4).
@@ -101,7 +102,8 @@ pub(super) async fn serve(shift: Arc<Shift>, socket: TcpStream, phase: watch::Re
         run(Pin::new(&mut connection), &peer, &shift, phase, |c| c.graceful_shutdown()).await;
         if let Some((fault, first_line)) = peer.take_refusal() {
             let socket = connection.into_parts().io.into_inner();
-            let refusal = Box::pin(refuse(socket, refusal(fault, first_line)));
+            let refusal =
+                Box::pin(refuse(socket, refusal(&shift.worker().gateway, fault, first_line)));
             run(pin!(refusal), &peer, &shift, rest, |_| {}).await;
         }
     }
@@ -177,8 +179,8 @@ fn spoken(http2: bool, limits: &Limits) -> Spoken {
 }
 
 /// An answer to a request that cannot be read, as it is sent.
-fn refusal(fault: FramingFault, first_line: &[u8]) -> Vec<u8> {
-    let (head, body) = journey::unreadable(fault, first_line).into_parts();
+fn refusal(gateway: &Gateway, fault: FramingFault, first_line: &[u8]) -> Vec<u8> {
+    let (head, body) = journey::unreadable(gateway, fault, first_line).into_parts();
     let mut bytes = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
     for (name, value) in &head.headers {
         bytes.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());

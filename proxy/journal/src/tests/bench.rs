@@ -328,7 +328,7 @@ pub(super) fn number(framed: &FramedEntry) -> u128 {
         Entry::Void(void) => void.id,
         Entry::Progress(progress) => progress.id,
         Entry::Correction(correction) => correction.id,
-        Entry::Checkpoint(_) => panic!("a checkpoint is of no request"),
+        Entry::Checkpoint(_) | Entry::Refusals(_) => panic!("it is of no request"),
     };
     id.0.as_u128()
 }

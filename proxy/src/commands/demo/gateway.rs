@@ -113,11 +113,17 @@ impl Measured {
             Entry::Void(void) => {
                 self.open.remove(&void.id);
             }
+            Entry::Post(record) if record.used_nothing() => {
+                self.open.remove(&record.id);
+            }
             Entry::Post(record) => {
                 let kind = self.open.remove(&record.id).unwrap_or_default();
                 self.ended.entry(kind).or_default().add(&record);
             }
-            Entry::Progress(_) | Entry::Correction(_) | Entry::Checkpoint(_) => {}
+            Entry::Progress(_)
+            | Entry::Correction(_)
+            | Entry::Checkpoint(_)
+            | Entry::Refusals(_) => {}
         }
     }
 

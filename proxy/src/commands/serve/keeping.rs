@@ -17,6 +17,8 @@ use taximeter_telemetry::events::{EntryRejected, StoreFailed};
 
 /// Time between two searches for files to delete, if space is short and nothing is written.
 const RETENTION_PERIOD: Duration = Duration::from_secs(10);
+/// Time between two checks whether a minute of counts is over.
+const REFUSALS_PERIOD: Duration = Duration::from_secs(1);
 /// Time between two checks whether the journal has new entries for the store.
 const FEED_PERIOD: Duration = Duration::from_millis(500);
 
@@ -41,6 +43,20 @@ pub(super) fn watch_disk_budget(gateway: &Arc<Gateway>) {
         }
     };
     gateway.background.spawn(disk_budget::watch(disk_budget, dir, most, on_change));
+}
+
+/// Writes once a minute how many requests had no record. At the end, [`finish`](super::Running)
+/// writes the rest.
+pub(super) fn write_refusals(gateway: &Arc<Gateway>) {
+    let weak = Arc::downgrade(gateway.process());
+    gateway.background.spawn(async move {
+        let mut period = tokio::time::interval(REFUSALS_PERIOD);
+        loop {
+            period.tick().await;
+            let Some(process) = weak.upgrade() else { return };
+            process.write_refusals(false);
+        }
+    });
 }
 
 /// Feeds the store from the journal, on a thread that carries no requests.

@@ -47,10 +47,10 @@ pub(super) enum PartFault {
 
 impl<'a> Partitions<'a> {
     /// Tenants with folders of their own, and so files open at once; of more, each is a column.
-    pub(super) const TENANTS_MAX: usize = 256;
+    pub(super) const TENANTS_MAX: u64 = 256;
 
     /// No file yet, of so many tenants.
-    pub(super) fn new(destination: &'a Destination, tenants: usize) -> Self {
+    pub(super) fn new(destination: &'a Destination, tenants: u64) -> Self {
         let layout =
             if tenants > Self::TENANTS_MAX { Layout::DateFirst } else { Layout::TenantFirst };
         let (open, files, totals) = (BTreeMap::new(), Vec::new(), ExportTotals::default());

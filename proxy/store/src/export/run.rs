@@ -1,6 +1,5 @@
 //! Runs one export, from the store to its destination.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 
 use taximeter_billing::export::{ExportTotals, Manifest, ManifestFile};
@@ -112,7 +111,8 @@ fn partitioned(
     if [period.from(), period.to()].iter().any(|end| hour_of(*end) != *end) {
         return Err(ExportFault::HalfHour(period));
     }
-    let partitions = Partitions::new(destination, tenants(store, job)?);
+    let tenants = store.tenants(period, job.tenant.as_deref())?;
+    let partitions = Partitions::new(destination, tenants);
     let newest = store.newest()?;
     (manifest.files, manifest.totals) = written_beside(
         move |pages| partitions.write(pages),
@@ -124,16 +124,4 @@ fn partitioned(
         },
     )?;
     Ok(())
-}
-
-/// How many tenants there are; more than partitions are made for count as one more than that.
-fn tenants(store: &mut Store, job: &Job) -> Result<usize, ExportFault> {
-    let mut tenants = HashSet::new();
-    store.hours(job.period, job.tenant.as_deref(), |key, _| {
-        if tenants.len() <= Partitions::TENANTS_MAX && !tenants.contains(&key.tenant) {
-            tenants.insert(key.tenant.clone());
-        }
-        Ok::<_, StoreError>(())
-    })?;
-    Ok(tenants.len())
 }

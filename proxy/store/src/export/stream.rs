@@ -114,7 +114,7 @@ fn focus_rows<W: Write + Send>(
     Ok(writer.finish()?)
 }
 
-/// The events of requests, then those of what the bill has beside them.
+/// The events of requests that have used something, then those of what the bill has beside them.
 fn events<W: Write + Send>(
     store: &mut Store,
     job: &Job,
@@ -126,6 +126,9 @@ fn events<W: Write + Send>(
     let mut writer = RecordWriter::new(format, format.window(job.age_max), job.now, out)?;
     each_record(store, job, |record| {
         step();
+        if record.used_nothing() {
+            return Ok(());
+        }
         if job.terms.owes_share(&record.upstream, record.started_at) {
             // What it owes is an item.
             let record = Record { cost: None, ..record.clone() };

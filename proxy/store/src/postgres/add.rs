@@ -12,6 +12,7 @@ use super::ask::storable;
 use super::fault::Fault;
 use super::hours;
 use super::link::Link;
+use super::refusals;
 use super::schema::VERSION;
 use crate::batch::{Added, Amendment, Batch, Hours};
 use crate::post::Post;
@@ -67,6 +68,7 @@ pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Add
     }
     let corrections = add_corrections(link, &batch.corrections, &mut hours)?;
     hours::add(link, &mut hours)?;
+    refusals::add(link, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
         let (seq, chain) = (end.seq.cast_signed(), i64::from(end.chain));
         let given = [

@@ -40,7 +40,16 @@ const ENTRIES: &str = r#"
         count(*)
     FROM taximeter.requests
     WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3)
+        AND position('"usage":{"source":"none"' IN record) = 0
     GROUP BY gateway"#;
+/// At most so many are counted as one needs to know of.
+const TENANTS: &str = "
+    SELECT count(*)
+    FROM (
+        SELECT DISTINCT tenant
+        FROM taximeter.requests
+        WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3)
+        LIMIT 1000) AS tenants";
 const COUNT_CORRECTIONS: &str = "
     SELECT count(*)
     FROM taximeter.corrections JOIN taximeter.requests
@@ -132,6 +141,15 @@ pub(super) fn entries(link: &Link, period: Period, tenant: Option<&str>) -> Resu
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(entries)
+}
+
+pub(super) fn tenants(link: &Link, period: Period, tenant: Option<&str>) -> Result<u64, Fault> {
+    let mut tenants = 0;
+    ask(link, TENANTS, period, tenant, |row| {
+        tenants = row.try_get(0).map(i64::cast_unsigned)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(tenants)
 }
 
 pub(super) fn admitted(

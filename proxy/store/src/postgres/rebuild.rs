@@ -1,5 +1,7 @@
 //! Rebuilds the rows from the journals, and keeps old rows that the journals no longer have.
 //!
+//! Counts of refusals stay where they are: those that the journals have take their own places.
+//!
 //! All of it is one transaction. Others read the old rows until it ends.
 
 use tokio_postgres::types::Type;

@@ -74,6 +74,17 @@ const TABLES: &str = "
         quantities text NOT NULL,     -- JSON: decimal by number of line
         PRIMARY KEY (hour, combination, part)
     ) WITH (fillfactor = 50);
+    CREATE TABLE refusals (
+        minute bigint NOT NULL,       -- its first instant, microseconds since 1970
+        id uuid NOT NULL,             -- of the entry
+        tenant text NOT NULL,         -- empty if there is none
+        others boolean NOT NULL,      -- for tenants that are not told apart
+        reason text NOT NULL,
+        status integer NOT NULL,      -- 0 if the client had left
+        admitted boolean NOT NULL,    -- whether the requests used nothing, or were refused
+        count bigint NOT NULL,
+        PRIMARY KEY (minute, id, tenant, others, reason, status, admitted)
+    );
     CREATE TABLE cursors (
         gateway text NOT NULL,        -- and its data directory
         journal text NOT NULL,
@@ -87,7 +98,7 @@ const TABLES: &str = "
     )";
 
 /// The format that this program writes.
-pub(super) const VERSION: i32 = 2;
+pub(super) const VERSION: i32 = 3;
 
 /// Ours, of all that the database's users agree on: “taximete” in ASCII.
 const LOCK: i64 = 0x7461_7869_6d65_7465;

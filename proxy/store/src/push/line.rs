@@ -64,7 +64,9 @@ impl Line {
             // What nobody can read is set aside where the store is fed; the others go on.
             let Ok(entry) = framed.entry() else { continue };
             match entry {
-                Entry::Post(record) => self.push(record.id, &CloudEvent::of(&record))?,
+                Entry::Post(record) if !record.used_nothing() => {
+                    self.push(record.id, &CloudEvent::of(&record))?
+                }
                 Entry::Correction(correction) => {
                     for item in &BillItem::of_correction(&correction)? {
                         self.push(correction.id, &CloudEvent::of_item(item))?;

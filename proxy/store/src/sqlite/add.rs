@@ -5,6 +5,7 @@ use taximeter_ledger::{Correction, RequestId};
 
 use super::ask::unreadable;
 use super::hours;
+use super::refusals;
 use crate::batch::{Added, Amendment, Batch, Hours};
 use crate::post::Post;
 
@@ -43,6 +44,7 @@ pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Res
         added.corrections += u64::from(add_correction(connection, amendment, &mut hours)?);
     }
     hours::add(connection, &mut hours)?;
+    refusals::add(connection, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
         let mut set = connection.prepare_cached(SET_CURSOR)?;
         set.execute(params![journal, end.seq.cast_signed(), end.chain])?;

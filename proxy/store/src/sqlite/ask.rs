@@ -10,7 +10,7 @@ use taximeter_billing::export::{Entries, SequenceRange};
 use taximeter_ledger::{Correction, Position, Record};
 
 use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::{Post, gateway};
+use crate::post::{Post, gateway, says_nothing_used};
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
 const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM requests";
@@ -34,6 +34,14 @@ const ENTRIES: &str = "
     SELECT seq, record
     FROM requests
     WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)";
+/// At most so many are counted as one needs to know of.
+const TENANTS: &str = "
+    SELECT count(*)
+    FROM (
+        SELECT DISTINCT tenant
+        FROM requests
+        WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)
+        LIMIT 1000)";
 const COUNT_CORRECTIONS: &str = "
     SELECT count(*)
     FROM corrections CROSS JOIN requests
@@ -116,7 +124,11 @@ pub(super) fn entries(
     let asked = params![from(period), to(period), tenant];
     let mut entries = Entries::default();
     each(connection, ENTRIES, asked, |row| {
-        let gateway = gateway(text(row, 1)?).map_err(|error| unreadable(1, error))?;
+        let record = text(row, 1)?;
+        if says_nothing_used(record) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let gateway = gateway(record).map_err(|error| unreadable(1, error))?;
         let seq = row.get(0).map(i64::cast_unsigned)?;
         SequenceRange::add(&mut entries.sequences, &gateway, seq);
         Ok(ControlFlow::Continue(()))
@@ -124,6 +136,16 @@ pub(super) fn entries(
     let mut count = connection.prepare_cached(COUNT_CORRECTIONS)?;
     entries.corrections = count.query_row(asked, |row| row.get(0).map(i64::cast_unsigned))?;
     Ok(entries)
+}
+
+pub(super) fn tenants(
+    connection: &Connection,
+    period: Period,
+    tenant: Option<&str>,
+) -> rusqlite::Result<u64> {
+    let asked = params![from(period), to(period), tenant];
+    let mut count = connection.prepare_cached(TENANTS)?;
+    count.query_row(asked, |row| row.get(0).map(i64::cast_unsigned))
 }
 
 pub(super) fn admitted(

@@ -1,4 +1,6 @@
 //! Replaces old tables by new ones after the journals have filled these.
+//!
+//! Counts of refusals stay where they are: those that the journals have take their own places.
 
 use rusqlite::Connection;
 

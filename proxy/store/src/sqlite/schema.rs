@@ -4,6 +4,9 @@
 //! arrival. So inserts go to the end. Its one index is by admission, and ids follow admission. The
 //! index selects a month, grows near its end too, and keeps a request from being stored twice.
 //!
+//! `refusals` holds the counts of requests that have no record, as the entries of the journal have
+//! them. An entry that comes again takes its own place.
+//!
 //! `hours` holds the sums of requests and corrections. Its rows are narrow: values that repeat
 //! every hour are in `combinations` and `lines`. Decimals are exact texts.
 
@@ -11,7 +14,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 /// The format that this program writes.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// Large pages: a record fills a good part of a small one, and half the cost of an insert is calls
 /// to the system.
@@ -69,6 +72,17 @@ const TABLES: &str = "
         unknown_usage_requests INTEGER NOT NULL,
         quantities TEXT NOT NULL,     -- JSON: decimal by number of line
         PRIMARY KEY (hour, combination, part)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS refusals (
+        minute INTEGER NOT NULL,      -- its first instant, microseconds since 1970
+        id BLOB NOT NULL,             -- UUID of the entry
+        tenant TEXT NOT NULL,         -- empty if there is none
+        others INTEGER NOT NULL,      -- 1 for tenants that are not told apart
+        reason TEXT NOT NULL,
+        status INTEGER NOT NULL,      -- 0 if the client had left
+        admitted INTEGER NOT NULL,    -- 1 if the requests used nothing, 0 if they were refused
+        count INTEGER NOT NULL,
+        PRIMARY KEY (minute, id, tenant, others, reason, status, admitted)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE cursors (
         journal TEXT PRIMARY KEY,

@@ -40,8 +40,11 @@ pub(super) fn account(
 ) -> Result<Account, JournalError> {
     let scale = account.scale.clone();
     let read = |framed: &FramedEntry, entry: Entry| {
-        let is_post = matches!(entry, Entry::Post(_));
-        let weight = if is_post { scale.weigh(framed.seq, &framed.payload) } else { 0 };
+        let weight = match &entry {
+            // The store has the same JSON. A record can always be written as JSON.
+            Entry::Post(record) => scale.weigh(framed.seq, &record.to_json().unwrap_or_default()),
+            _ => 0,
+        };
         (framed.seq, weight, entry)
     };
     let examination = examine(dir, read, |(seq, weight, entry)| {
@@ -81,6 +84,7 @@ impl Account {
                 "corrections"
             }
             Entry::Checkpoint(_) => "checkpoints",
+            Entry::Refusals(_) => "counts of refusals",
         };
         *self.kinds.entry(kind).or_default() += 1;
         let applied = self.replay.apply(seq, entry);

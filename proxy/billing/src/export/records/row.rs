@@ -49,7 +49,7 @@ impl<'a> RecordRow<'a> {
         let unreadable = |what| ExportError::Unreadable { seq, what };
         let record: Record =
             serde_json::from_str(entry).map_err(|error| unreadable(error.to_string()))?;
-        *anew = record.to_entry()?;
+        *anew = record.to_json()?;
         let row = Self::read_compact(seq, anew);
         row.ok_or_else(|| unreadable("it is no object".to_owned()))
     }

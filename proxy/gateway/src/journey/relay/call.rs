@@ -75,7 +75,7 @@ async fn unsent(settlement: Option<Settlement>, refusal: &Refusal, becomes: Unse
     let Some(mut settlement) = settlement else { return };
     settlement.refused(refusal);
     match becomes {
-        Unsent::Void => settlement.void(VoidReason::NotSent),
+        Unsent::Unused(end) => settlement.end_unused(VoidReason::NotSent, end),
         Unsent::Post(end) => drop(settlement.settle(end).await),
     }
 }

@@ -19,7 +19,7 @@ use crate::listen::{Peer, Worker};
 use crate::refused_questions::Asked;
 
 /// How much of a refusal is read before it is passed on, in bytes.
-const REFUSAL_BYTES_MAX: usize = 64 << 10;
+pub(super) const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
 /// `taximeter.cause` of a request that is sent again.
 const CAUSE: &str = "question_refused";

@@ -24,7 +24,7 @@ const REST: Duration = Duration::from_millis(50);
 /// What becomes of a settlement whose request got no answer.
 pub(super) enum Unsent {
     /// The engine did no work.
-    Void,
+    Unused(StreamEnd),
     /// It may have.
     Post(StreamEnd),
 }
@@ -104,7 +104,7 @@ async fn send_once(
         Ok(answer) => Ok((link, answer)),
         Err(Missed::NotSent(request)) => Err(Failed {
             refusal: Refusal::UpstreamReset,
-            becomes: Unsent::Void,
+            becomes: Unsent::Unused(StreamEnd::UpstreamReset),
             again: Some(again(request)),
         }),
         Err(Missed::Over(refusal, becomes)) => {
@@ -131,12 +131,12 @@ fn unreachable(
         cause,
         message: fault.to_string(),
     });
-    let refusal = match fault {
-        DialFault::Descriptors => Refusal::Overloaded,
-        _ => Refusal::UpstreamConnect { cause },
+    let (refusal, end) = match fault {
+        DialFault::Descriptors => (Refusal::Overloaded, StreamEnd::Internal),
+        _ => (Refusal::UpstreamConnect { cause }, StreamEnd::UpstreamReset),
     };
     let again = Again { request: Box::new(request), cause, rests: true };
-    Failed { refusal, becomes: Unsent::Void, again: fault.may_pass().then_some(again) }
+    Failed { refusal, becomes: Unsent::Unused(end), again: fault.may_pass().then_some(again) }
 }
 
 /// Why a connection brought no answer.
@@ -168,12 +168,12 @@ async fn exchange(
             };
             Err(Missed::Over(refusal, Unsent::Post(end)))
         }
-        // What it has in part it cannot have begun to work on.
-        Err(_) if !link.has_sent() => Err(Missed::Over(Refusal::UpstreamTimeout, Unsent::Void)),
         Err(_) => {
             let overdue = settlement.as_ref().is_some_and(Settlement::is_overdue);
             let end = if overdue { StreamEnd::Deadline } else { StreamEnd::UpstreamStalled };
-            Err(Missed::Over(Refusal::UpstreamTimeout, Unsent::Post(end)))
+            // What it has in part it cannot have begun to work on.
+            let becomes = if link.has_sent() { Unsent::Post(end) } else { Unsent::Unused(end) };
+            Err(Missed::Over(Refusal::UpstreamTimeout, becomes))
         }
     }
 }

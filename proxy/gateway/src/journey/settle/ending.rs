@@ -1,10 +1,9 @@
-//! How a request with a reservation ends: what it used is counted, priced and posted, or it is
-//! voided.
+//! How a request with a reservation ends: what it used is counted, priced and posted.
 
 use std::time::Instant;
 
 use bytes::Bytes;
-use taximeter_ledger::{Entry, Record, Void, VoidReason};
+use taximeter_ledger::{Entry, Record, VoidReason};
 use taximeter_meter::{Delivery, Measurement, Meter, StreamEnd, Wire};
 use taximeter_net::upstream::RequestBody;
 use taximeter_request::Context;
@@ -25,7 +24,7 @@ use crate::live::Stage;
 impl InFlight {
     pub(super) fn settle(mut self: Box<Self>, end: StreamEnd) -> Settling {
         let Some((mut measurement, passing)) = self.finish(clock::now(), end) else {
-            self.void(VoidReason::NotSent);
+            self.end_unused(VoidReason::NotSent, end, None);
             return Settling::done();
         };
         self.live.reached(Stage::Settling);
@@ -34,7 +33,7 @@ impl InFlight {
         measurement.counted_units.extend(characters);
         self.gateway.guess(self.asked.upstream, measurement.dialect);
         if self.status().is_some_and(|status| status >= 300) && !measurement.reports_usage() {
-            self.void(VoidReason::UpstreamRefused);
+            self.end_unused(VoidReason::UpstreamRefused, end, Some(&measurement));
             return Settling::done();
         }
         let Some(mut job) = self.job(&mut measurement, passing) else {
@@ -63,13 +62,6 @@ impl InFlight {
             let _ = sender.send(posted);
         });
         Settling::counting(receiver)
-    }
-
-    pub(super) fn void(&self, reason: VoidReason) {
-        let entry = Entry::Void(Void { id: self.call.id, reason, ended_at: clock::wall() });
-        self.gateway.journal.append_detached(&entry);
-        self.gateway.telemetry.metrics.settlement_closed();
-        report::voided(self, reason);
     }
 
     pub(super) fn on_bytes(&mut self, now: Instant, data: Bytes) -> Delivery {

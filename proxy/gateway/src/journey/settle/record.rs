@@ -82,17 +82,51 @@ pub(super) fn is_understood(in_flight: &InFlight, measurement: &Measurement) -> 
     said_something || nothing_came
 }
 
+/// How a request ended, in the words of its record.
+pub(super) struct Outcome {
+    /// What the client was told.
+    pub(super) status: Option<u16>,
+    pub(super) end: End,
+    pub(super) error_type: Option<String>,
+}
+
 /// The record of a request that ends now.
 pub(super) fn record(in_flight: &InFlight, measurement: &Measurement, count: &Count) -> Record {
+    let status = in_flight.status();
+    let end = end(measurement.ending, status);
+    let error_type = error_type(end, status, measurement);
+    let outcome = Outcome { status, end, error_type };
+    let (usage, for_price) = used(in_flight, measurement, count);
+    if usage.source == Source::None {
+        return unused(in_flight, measurement, outcome);
+    }
+    let provider = in_flight.gateway.provider(in_flight.asked.upstream);
+    let charge = charge(in_flight, provider, measurement, &for_price);
+    written(in_flight, measurement, outcome, usage, charge)
+}
+
+/// The record of a request that ends now and has used nothing: whatever its model and its upstream
+/// are, it is known to cost nothing.
+pub(super) fn unused(in_flight: &InFlight, measurement: &Measurement, outcome: Outcome) -> Record {
+    let usage = RecordUsage { source: Source::None, ..RecordUsage::default() };
+    let cost = Some(in_flight.gateway.tariffs.no_cost());
+    let charge = Charge { cost, unknown: Vec::new() };
+    written(in_flight, measurement, outcome, usage, charge)
+}
+
+fn written(
+    in_flight: &InFlight,
+    measurement: &Measurement,
+    outcome: Outcome,
+    mut usage: RecordUsage,
+    charge: Charge,
+) -> Record {
     let InFlight { gateway, call, .. } = in_flight;
-    let (mut usage, for_price) = used(in_flight, measurement, count);
+    let Outcome { status, end, error_type } = outcome;
     let ended_at = clock::wall();
     if clock_was_set(ended_at.duration_since(call.started_at), clock::now() - call.started) {
         usage.flags.push(Flag::Clock);
     }
-    let end = end(measurement.ending, in_flight.status());
-    let provider = gateway.provider(in_flight.asked.upstream);
-    let charge = charge(in_flight, provider, measurement, &for_price);
     let mut record = Record {
         id: call.id,
         request_id: call.request_id.to_string(),
@@ -109,14 +143,14 @@ pub(super) fn record(in_flight: &InFlight, measurement: &Measurement, count: &Co
         route: call.route.template.to_owned(),
         stream: in_flight.is_stream(),
         upstream: gateway.upstream(in_flight.asked.upstream).name.clone(),
-        provider: provider.to_owned(),
+        provider: gateway.provider(in_flight.asked.upstream).to_owned(),
         request_model: in_flight.asked.request_model.clone(),
         response_model: measurement.response_model.clone(),
         response_id: measurement.response_id.clone(),
         service_tier: service_tier(in_flight, measurement).map(str::to_owned),
-        status: in_flight.status(),
+        status,
         end,
-        error_type: error_type(end, in_flight.status(), measurement),
+        error_type,
         error: measurement.error.as_ref().and_then(named),
         finish_reasons: measurement.finish_reasons.clone(),
         timing: timing(in_flight, measurement, usage.output_tokens),
@@ -208,7 +242,7 @@ fn stages(in_flight: &InFlight, timing: &Timing) -> Stages {
     ])
 }
 
-fn end(ending: Ending, status: Option<u16>) -> End {
+pub(super) fn end(ending: Ending, status: Option<u16>) -> End {
     match ending {
         Ending::Complete if status.is_some_and(|status| status >= 400) => End::UpstreamRefused,
         Ending::Complete => End::Complete,
@@ -225,7 +259,11 @@ fn end(ending: Ending, status: Option<u16>) -> End {
     }
 }
 
-fn error_type(end: End, status: Option<u16>, measurement: &Measurement) -> Option<String> {
+pub(super) fn error_type(
+    end: End,
+    status: Option<u16>,
+    measurement: &Measurement,
+) -> Option<String> {
     let word = match end {
         End::Complete => return None,
         End::UpstreamRefused => return status.map(|status| status.to_string()),
