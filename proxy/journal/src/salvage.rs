@@ -50,7 +50,15 @@ pub(super) fn leave_out(
         // What is left of it is not the end of the journal any longer.
         files::sync(path, &*journal_dir.disk).map_err(JournalError::io("sync", path))?;
     }
-    let Next { before, frames, unreadable } = damage.next(&*journal_dir.disk)?;
+    let mut next = damage.next(&*journal_dir.disk)?;
+    // A power cut may have taken both entries that have the bytes of a string. Nothing of what was
+    // not synced is promised, so the journal ends there.
+    if is_unsynced
+        && next.frames.as_ref().is_some_and(|frames| !damage.can_read(next.before, frames))
+    {
+        next = damage.nothing(damage.rest() as u64, Vec::new());
+    }
+    let Next { before, frames, unreadable } = next;
     let first_seq = damage.first_seq();
     let entries = (before.seq + 1).saturating_sub(first_seq);
     let rest = damage.rest() - frames.as_ref().map_or(0, Vec::len).min(damage.rest());
@@ -165,6 +173,15 @@ impl Damage {
     fn first_seq(&self) -> u64 {
         let named = self.segments.get(self.index).map_or(1, |(first, _)| *first);
         self.last.map_or(named, |last| last.seq + 1)
+    }
+
+    /// Whether all strings of the entries in `frames` are known.
+    fn can_read(&self, before: Position, frames: &[u8]) -> bool {
+        let mut reader = Reader::resuming(self.ledger, before, &self.table);
+        reader.feed(frames);
+        // What is wrong with the frames themselves is found when they are read.
+        let mut entries = std::iter::from_fn(|| reader.next_entry().ok().flatten());
+        entries.all(|framed| framed.fault.is_none())
     }
 
     /// Bytes of the segment from the damage on.

@@ -6,6 +6,7 @@ use crate::entry::Entry;
 use crate::frame::{
     BLOCK, ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position, TABLE, is_chained, is_numbered,
 };
+use crate::id::LedgerId;
 use crate::segment::{FORMAT_VERSION, HEADER_BYTES, HeaderFault, SegmentHeader};
 use crate::sync_mark::SyncMark;
 
@@ -164,6 +165,18 @@ impl Reader {
             is_digesting: false,
             digester: None,
         }
+    }
+
+    /// Reads frames of `ledger` behind `before`, without a header. `table` is the frame with the
+    /// strings of the entries before them.
+    #[must_use]
+    pub fn resuming(ledger: LedgerId, before: Position, table: &[u8]) -> Self {
+        let mut reader = Self::new(None, 0);
+        reader.state = State::Frames;
+        reader.seed = ledger.seed();
+        (reader.position, reader.chain) = (before, before.chain);
+        reader.feed(table);
+        reader
     }
 
     /// Makes the reader compute the digest of the segment as well.
