@@ -206,21 +206,25 @@ fn timing(
     output_tokens: Option<u64>,
 ) -> RecordTiming {
     let timing = &measurement.timing;
-    let seconds = |duration: Option<std::time::Duration>| duration.map(|d| d.as_secs_f64());
     let gateway = in_flight.sent_at().map_or(timing.duration, |at| at - in_flight.call.started);
     RecordTiming {
-        time_to_first_chunk: seconds(timing.time_to_first_chunk),
-        time_to_first_token: seconds(timing.time_to_first_token),
-        time_per_output_token: seconds(
-            output_tokens.and_then(|tokens| timing.time_per_output_token(tokens)),
-        ),
+        time_to_first_chunk: timing.time_to_first_chunk.map(seconds),
+        time_to_first_token: timing.time_to_first_token.map(seconds),
+        time_per_output_token: output_tokens
+            .and_then(|tokens| timing.time_per_output_token(tokens))
+            .map(seconds),
         output_chunks: timing.output_chunks,
-        longest_stall: seconds(timing.longest_stall),
+        longest_stall: timing.longest_stall.map(seconds),
         gaps: timing.longest_stall.map(|_| Gaps(timing.gaps.buckets)),
-        duration: timing.duration.as_secs_f64(),
-        gateway: gateway.as_secs_f64(),
+        duration: seconds(timing.duration),
+        gateway: seconds(gateway),
         stages: Some(stages(in_flight, timing)),
     }
+}
+
+/// Seconds with the precision of a record: whole microseconds.
+fn seconds(duration: Duration) -> f64 {
+    Duration::new(duration.as_secs(), duration.subsec_micros() * 1_000).as_secs_f64()
 }
 
 /// Where its time went, up to now.
