@@ -377,10 +377,10 @@ fn age(segment: &Path, by: SignedDuration) {
 
 const SMALL_FILES: &str = "limits: {ledger_segment_bytes: 4096}";
 
-/// A ledger of twelve requests in several files, whose gateway was killed; and their records.
+/// A ledger of ninety requests in several files, whose gateway was killed; and their records.
 fn in_small_files(engine: &Engine) -> (TempDir, Vec<Value>) {
     let gateway = before(engine).with(SMALL_FILES).start();
-    serve(engine, &gateway, 12);
+    serve(engine, &gateway, 90);
     let all = gateway.records();
     let folder = gateway.kill();
     assert!(segments(&folder.path().join("data")).len() > 3);

@@ -9,7 +9,6 @@ use taximeter_pricing::{Condition, Flag, Pass};
 use utoipa::ToSchema;
 use uuid::Builder;
 
-use crate::encoding::write_pending;
 use crate::id::{RequestId, TenantId};
 use crate::record::{Record, RecordError, RecordUsage};
 
@@ -20,8 +19,11 @@ pub const PENDING_MAX: usize = 2048;
 /// entry.
 pub const PENDING_BYTES_MAX: usize = 768 << 10;
 
-/// Most bytes before a pending request in a checkpoint: its key and its length.
-const PENDING_HEAD_BYTES: usize = 5;
+/// Most bytes of a pending request in a checkpoint besides its texts: id, time, keys and lengths.
+const PENDING_REST_BYTES_MAX: usize = 128;
+
+/// Most bytes of a condition besides its text.
+const CONDITION_BYTES_MAX: usize = 8;
 
 /// How long a pending request is kept. Providers keep answers and the results of batches for 30
 /// days.
@@ -155,6 +157,24 @@ impl PendingRequest {
         RequestId(Builder::from_custom_bytes(*self.id.0.as_bytes()).into_uuid())
     }
 
+    /// The most bytes that it takes in a checkpoint.
+    fn bytes_max(&self) -> usize {
+        let texts = [
+            self.tenant.as_str(),
+            &self.upstream,
+            &self.response_id,
+            &self.operation,
+            &self.route,
+            &self.provider,
+            self.request_model.as_deref().unwrap_or_default(),
+            self.response_model.as_deref().unwrap_or_default(),
+            self.service_tier.as_deref().unwrap_or_default(),
+        ];
+        let conditions = self.conditions.values().map(|value| value.len() + CONDITION_BYTES_MAX);
+        let texts = texts.into_iter().map(str::len);
+        PENDING_REST_BYTES_MAX + texts.chain(conditions).sum::<usize>()
+    }
+
     fn answer(&self) -> AnswerKey {
         (self.tenant.clone(), self.upstream.clone(), self.response_id.clone())
     }
@@ -183,9 +203,7 @@ impl PendingRequests {
         if self.requests.contains_key(&request.id) {
             return;
         }
-        let mut encoded = Vec::new();
-        write_pending(request, &mut encoded);
-        let bytes = encoded.len() + PENDING_HEAD_BYTES;
+        let bytes = request.bytes_max();
         if bytes > PENDING_BYTES_MAX {
             self.dropped += 1;
             return;

@@ -33,6 +33,7 @@ mod frame;
 mod gaps;
 mod id;
 mod id_set;
+mod kind;
 mod reader;
 mod record;
 mod refusals;
@@ -54,11 +55,10 @@ pub use digest::{Digest, Digester};
 pub use encoding::{DecodeError, PostView, StringsSoFar};
 pub use entry::{Checkpoint, Completed, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
-pub use frame::{
-    ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Kind, Position,
-};
+pub use frame::{ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position};
 pub use gaps::{GAP_BUCKETS, Gaps};
 pub use id::{LedgerId, RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
+pub use kind::Kind;
 pub use reader::{Fault, FramedEntry, Reader};
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordError, RecordLine, RecordTiming, RecordUsage,

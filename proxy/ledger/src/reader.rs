@@ -3,10 +3,9 @@
 use crate::digest::Digester;
 use crate::encoding::{self, END, StringTable};
 use crate::entry::Entry;
-use crate::frame::{
-    BLOCK, ENTRY_BYTES_MAX, HEAD_BYTES, Head, Kind, Position, TABLE, is_chained, is_numbered,
-};
+use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Position};
 use crate::id::LedgerId;
+use crate::kind::{BLOCK, Kind, TABLE, is_chained, is_numbered};
 use crate::segment::{FORMAT_VERSION, HEADER_BYTES, HeaderFault, SegmentHeader};
 use crate::sync_mark::SyncMark;
 

@@ -4,8 +4,9 @@
 //! fits the chain of the frame before it, as far as that frame can still be read. The check is
 //! seeded with the id of the ledger, so no text of a client passes it.
 
-use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Position, is_chained, is_numbered};
+use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Position};
 use crate::id::LedgerId;
+use crate::kind::{is_chained, is_numbered};
 use crate::segment::HEADER_BYTES;
 use crate::sync_mark::SyncMark;
 

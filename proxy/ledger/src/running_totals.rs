@@ -10,8 +10,8 @@ use rust_decimal::Decimal;
 use crate::completion::{PendingRequest, PendingRequests};
 use crate::encoding;
 use crate::entry::{Checkpoint, Entry};
-use crate::frame::Kind;
 use crate::id::RequestId;
+use crate::kind::Kind;
 use crate::reader::{Fault, FramedEntry};
 use crate::record::{Record, RecordCost};
 

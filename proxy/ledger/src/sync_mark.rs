@@ -6,8 +6,9 @@
 //! a reader can find and check a sync mark even after damage.
 
 use crate::encoding::END;
-use crate::frame::{HEAD_BYTES, Head, SYNC_MARK};
+use crate::frame::{HEAD_BYTES, Head};
 use crate::id::LedgerId;
+use crate::kind::SYNC_MARK;
 
 /// Length of the payload: a number, and the end of a payload.
 const PAYLOAD_BYTES: usize = 9;

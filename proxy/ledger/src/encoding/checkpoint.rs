@@ -3,9 +3,10 @@
 use taximeter_pricing::Condition;
 use uuid::Uuid;
 
+use super::keys::member_key as key;
 use super::member::{DecodeError, Value, Writer, number, put, time_of};
 use super::numbered::Numbered as _;
-use super::{Parts, member_key as key};
+use super::parts::Parts;
 use crate::completion::PendingRequest;
 use crate::entry::Checkpoint;
 use crate::id::{RequestId, TenantId};
@@ -53,7 +54,7 @@ pub(super) fn checkpoint(checkpoint: &Checkpoint, out: &mut Writer<'_>) {
 }
 
 /// Appends a pending request.
-pub(crate) fn write_pending(request: &PendingRequest, out: &mut Vec<u8>) {
+fn write_pending(request: &PendingRequest, out: &mut Vec<u8>) {
     let mut out = Writer::new(out);
     out.bytes(pending::ID, request.id.0.as_bytes());
     out.time(pending::STARTED_AT, request.started_at, time_of(request.id));

@@ -4,9 +4,11 @@ use taximeter_pricing::Source;
 
 use super::cost::{self, CostKeys, CostReader};
 use super::entries::{tenant, text};
+use super::keys::{member_key as key, string};
 use super::member::{DecodeError, Value, Writer, time_of};
 use super::numbered::Numbered as _;
-use super::{Parts, member_key as key, string, usage};
+use super::parts::Parts;
+use super::usage;
 use crate::completion::Completion;
 use crate::entry::{Completed, Correction};
 use crate::record::{RecordError, RecordUsage};

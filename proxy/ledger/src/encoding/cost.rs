@@ -5,9 +5,9 @@
 
 use rust_decimal::Decimal;
 
+use super::keys::{member_key as key, string};
 use super::member::{DecodeError, Members, Value, Writer, decimal, number, put, put_decimal};
 use super::numbered::Numbered as _;
-use super::{member_key as key, string};
 use crate::record::{RecordCost, RecordLine};
 use crate::unknown_cost::{UnknownCost, UnknownCostReason};
 

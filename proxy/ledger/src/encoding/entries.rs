@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::keys::{member_key as key, string};
 use super::member::{DecodeError, Members, Value, Writer, time_of, uuid_of};
 use super::numbered::Numbered as _;
-use super::{Parts, member_key as key, string, usage};
+use super::parts::Parts;
+use super::usage;
 use crate::entry::{Progress, Reserve, Void, VoidReason};
 use crate::id::TenantId;
 use crate::record::{Identity, RecordUsage};

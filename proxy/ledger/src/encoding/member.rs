@@ -5,7 +5,6 @@ use std::str::FromStr as _;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
-use super::strings::write_string;
 use crate::id::RequestId;
 
 /// Why a payload cannot be decoded.
@@ -220,8 +219,15 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Appends a string without a number.
+fn write_string(key: u64, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+    put(key << 1 | 1, out);
+    out.push(0);
+    fill_with_length(out, fill);
+}
+
 /// Appends what `fill` appends, after its length.
-pub(super) fn fill_with_length(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+fn fill_with_length(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     // Nearly all lengths take one byte.
     out.push(0);

@@ -5,9 +5,11 @@ use taximeter_pricing::{Flag, Source};
 
 use super::cost::{CostKeys, CostReader};
 use super::entries::{CallRead, CallerRead, text};
+use super::keys::{member_key as key, string};
 use super::member::{DecodeError, time_of};
+use super::parts::Parts;
 use super::record::{ended_at, gateway_of, seconds};
-use super::{Parts, member_key as key, string, usage};
+use super::usage;
 use crate::id::RequestId;
 use crate::record::RecordCost;
 

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use super::cost::{self, CostKeys, CostReader};
 use super::entries::{self, Call, CallRead, Caller, CallerRead, read_text, text, texts};
+use super::keys::{member_key as key, string};
 use super::member::{
     DecodeError, Members, Value, Writer, number, put, put_successor, successor, time, time_of,
     unzigzag, zigzag,
 };
 use super::numbered::Numbered as _;
-use super::{Parts, member_key as key, string, usage};
+use super::parts::Parts;
+use super::usage;
 use crate::gaps::{GAP_BUCKETS, Gaps};
 use crate::record::{End, Record, RecordError, RecordTiming, RecordUsage};
 use crate::stages::{Stage, Stages};

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use super::entries::text;
+use super::keys::{member_key as key, string};
 use super::member::{DecodeError, Value, Writer, time_of};
-use super::{Parts, member_key as key, string};
+use super::parts::Parts;
 use crate::id::TenantId;
 use crate::refusals::{RefusalCount, RefusalKind, Refusals};
 

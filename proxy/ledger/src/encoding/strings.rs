@@ -10,18 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 
-use super::member::{DecodeError, bytes, fill_with_length, number, put, put_bytes};
-use super::{END, ID_BYTES};
+use super::keys::{END, ID_BYTES};
+use super::member::{DecodeError, bytes, number, put, put_bytes};
 
 /// Longer strings get no number. They are written whole each time.
 const KEPT_BYTES_MAX: usize = 4 << 10;
-
-/// Appends a string without a number.
-pub(super) fn write_string(key: u64, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
-    put(key << 1 | 1, out);
-    out.push(0);
-    fill_with_length(out, fill);
-}
 
 /// One string of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use rust_decimal::Decimal;
 use taximeter_pricing::{Flag, Member, Modalities, Pass, Source, Usage};
 
+use super::keys::member_key as key;
 use super::member::{DecodeError, Members, Value, Writer, number, put, put_successor, successor};
-use super::member_key as key;
 use super::numbered::Numbered;
 use crate::record::{Counted, RecordUsage};
 
