@@ -2,6 +2,7 @@
 //! volume can be mounted, the tests say so and do what is left.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -10,6 +11,10 @@ use crate::gateway::{binary, bounded};
 
 /// A user that owns nothing.
 pub(crate) const NOBODY: u32 = 65534;
+/// What a volume is filled with.
+const FILLER: &str = "filler";
+/// One block.
+const BLOCK: [u8; 1 << 10] = [0; 1 << 10];
 
 /// An ext4 of blocks of 1 KiB, mounted at a folder until this is dropped.
 pub(crate) struct Volume {
@@ -34,6 +39,22 @@ impl Volume {
             return None;
         }
         Some(Self { at })
+    }
+
+    /// Fills it but for so many KiB.
+    pub(crate) fn fill(&self, kib_left: u64) {
+        let path = self.at.join(FILLER);
+        let mut filler = File::create(&path).expect("a file");
+        while filler.write_all(&BLOCK).is_ok() {}
+        filler.sync_all().expect("all of it on the volume");
+        let length = filler.metadata().expect("its length").len();
+        filler.set_len(length.saturating_sub(kib_left << 10)).expect("shorter");
+        filler.sync_all().expect("all of it on the volume");
+    }
+
+    /// Makes room.
+    pub(crate) fn empty(&self) {
+        fs::remove_file(self.at.join(FILLER)).expect("remove a file");
     }
 
     /// Nothing on it can be changed any more, or all can again.
