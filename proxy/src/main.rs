@@ -64,6 +64,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Err(fault) = taximeter_resident::outlive_full_volumes() {
+        complain(&format!("taximeter: a full volume may end the process: {fault}"));
+    }
     match run(Cli::parse().command) {
         Ok(code) => code,
         Err(fault) if is_broken_pipe(&fault) => ExitCode::SUCCESS,

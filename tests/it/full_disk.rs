@@ -7,11 +7,17 @@ use crate::fixtures::{CHAT, DONE, STREAM_CHAT};
 use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{Message, post};
 use crate::pacing;
+use crate::volume::Volume;
 
 /// Room for some hundred requests: the store needs more than the journal.
 const DISK_BYTES: usize = 256 << 10;
 /// More requests than there is room for.
 const REQUESTS_MAX: usize = 2_000;
+
+/// Room of a volume, and what is left of it for a start: less than SQLite needs for the index of its
+/// log, more than it writes before it maps that.
+const VOLUME_KIB: u64 = 12 << 10;
+const LEFT_KIB: [u64; 4] = [0, 9, 11, 13];
 
 /// Streams and whole answers in turn, each under a name of its own.
 fn exchange(gateway: &Gateway, number: usize) -> (String, Message) {
@@ -96,5 +102,49 @@ fn a_full_disk_is_served_on_where_that_is_wanted_and_nothing_is_lost() {
     assert_eq!(left, 0, "the disk never was full");
     gateway.await_ready(200);
     gateway.enlarge_disk();
+    assert_billed(gateway, &answered);
+}
+
+/// Blocks of 1 KiB are smaller than pages of memory: the kernel ends who writes to a page whose blocks
+/// are not there.
+#[test]
+fn a_full_volume_of_small_blocks_ends_no_gateway_whether_it_starts_or_runs() {
+    let engine = pacing::start();
+    let upstream = format!("name: e, url: \"http://{}\", dialect: openai", engine.address);
+    let mut folder = tempfile::tempdir().expect("a temporary folder");
+    let Some(volume) = Volume::mount(folder.path(), VOLUME_KIB) else { return };
+    let mut answered = BTreeSet::new();
+    let mut gateway = Setup::with_upstream(&upstream).start_in(folder);
+    answered.insert(exchange(&gateway, REQUESTS_MAX * LEFT_KIB.len()).0);
+    gateway.await_records(1);
+    gateway.terminate();
+    assert!(gateway.exit().0.success());
+    folder = gateway.into_folder();
+    for (round, left) in LEFT_KIB.into_iter().enumerate() {
+        volume.fill(left);
+        let mut gateway = Setup::with_upstream(&upstream).start_in(folder);
+        let (first, mut was_refused) = (round * REQUESTS_MAX, false);
+        for number in first..first + 50 {
+            let (request_id, answer) = exchange(&gateway, number);
+            match answer.status() {
+                200 => drop(answered.insert(request_id)),
+                status => was_refused = status == 503,
+            }
+        }
+        assert!(was_refused, "{left} KiB were enough");
+        assert_eq!(gateway.admin("/healthz").status(), 200);
+
+        volume.empty();
+        gateway.await_ready(200);
+        let (request_id, answer) = exchange(&gateway, first + 50);
+        assert_eq!(answer.status(), 200);
+        answered.insert(request_id);
+        assert_eq!(gateway.await_records(answered.len()).len(), answered.len());
+        gateway.terminate();
+        let (status, said) = gateway.exit();
+        assert!(status.success(), "{said:#?}");
+        folder = gateway.into_folder();
+    }
+    let gateway = Setup::with_upstream(&upstream).start_in(folder);
     assert_billed(gateway, &answered);
 }

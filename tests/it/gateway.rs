@@ -113,9 +113,8 @@ impl Setup {
     /// root, and the limit can be taken away.
     pub(crate) fn start_on_disk_of(self, bytes: usize) -> Gateway {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut limited = Command::new("sh");
-        // Who goes beyond the limit is ended by a signal, unless it is ignored.
-        limited.args(["-c", r#"trap "" XFSZ; exec prlimit "$@""#, "sh"]);
+        // Who goes beyond the limit gets a signal, which ends it unless it ignores that.
+        let mut limited = Command::new("prlimit");
         limited.arg(format!("--fsize={bytes}:")).arg(binary());
         Gateway::run(self.serve(limited, folder.path()), folder)
     }

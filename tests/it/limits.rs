@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{self, Gateway, Setup};
 use crate::http::{bare, json_answer, post, stream_answer};
+use crate::unused::assert_unused;
 
 fn limited(engine: &Engine, limits: &str) -> Gateway {
     Setup::before(engine).upstream("dialect: openai").with(&format!("limits: {{{limits}}}")).start()
@@ -169,7 +170,7 @@ fn an_engine_that_cannot_be_reached_is_tried_as_often_as_may_be() {
             .await_metric(&format!("taximeter_upstream_connect_failures_total{labels} {attempts}"));
         let again = format!("taximeter_upstream_retries_total{labels} {}", attempts - 1);
         assert_eq!(gateway.metrics().contains(&again), attempts > 1, "{}", gateway.metrics());
-        assert_eq!(gateway.records(), Vec::<Value>::new());
+        assert_unused(&gateway.record());
     }
 }
 

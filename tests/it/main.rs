@@ -19,6 +19,7 @@ mod pacing;
 mod patience;
 mod sidecar;
 mod simulated;
+mod volume;
 
 mod access_log;
 mod addresses;
@@ -71,6 +72,7 @@ mod probes;
 mod providers;
 mod push;
 mod question_refused;
+mod reading;
 mod readme;
 mod recognise;
 mod record_docs;

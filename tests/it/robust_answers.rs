@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{bare, json_answer, post};
+use crate::unused::assert_unused;
 
 #[test]
 fn an_answer_with_two_ends_is_a_502_and_the_next_one_begins_where_it_should() {
@@ -77,5 +78,8 @@ fn what_was_redirected_used_nothing() {
     let mut client = gateway.chat("", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));
     client.answer();
-    assert_eq!(gateway.record()["status"], 200);
+    let records = gateway.await_records(3);
+    let statuses: Vec<_> = records.iter().map(|record| record["status"].as_u64()).collect();
+    assert_eq!(statuses, [Some(302), Some(304), Some(200)]);
+    records.iter().take(2).for_each(assert_unused);
 }

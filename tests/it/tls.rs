@@ -12,6 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::Gateway;
+use crate::unused::assert_unused;
 
 /// Takes the TLS off in front of an engine, or whatever listens; ends with the test.
 pub(crate) struct Terminator {
@@ -86,5 +87,5 @@ fn an_engine_whose_certificate_nobody_trusts_is_a_502_and_gets_nothing() {
     assert_eq!(answer.status(), 502);
     assert_eq!(answer.json()["error"]["code"], "upstream_connect");
     engine.assert_untouched();
-    assert!(gateway.records().is_empty());
+    assert_unused(&gateway.record());
 }

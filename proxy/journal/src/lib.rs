@@ -123,7 +123,7 @@ pub use self::examine::{Examination, examine};
 pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
 pub use self::read::{Altered, Entries, Extent, extent};
-pub use self::recover::Recovery;
+pub use self::recover::{LOCK, Recovery};
 pub use self::retain::Retention;
 pub use self::state::{JournalState, Segments};
 
@@ -314,6 +314,12 @@ pub fn journal_dir(data_dir: &Path, name: &str) -> Option<PathBuf> {
         CORRECTIONS => Some(data_dir.join(CORRECTIONS)),
         _ => None,
     }
+}
+
+/// Whether a process has the journal in `dir` open for writing. Makes no file.
+#[must_use]
+pub fn is_written(dir: &Path) -> bool {
+    recover::is_locked(dir)
 }
 
 /// The entries of the journal in `dir` from `from_seq` on, also while it is written.

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use taximeter_config::OnDamage;
@@ -28,9 +30,13 @@ use super::write::{JournalDir, Writer};
 const SALVAGES_MAX: usize = 1000;
 /// Entries that one start rejects.
 const REJECTED_MAX: usize = 1000;
+/// How often a start asks for the lock that another process holds.
+const LOCK_TRIES_MAX: usize = 5;
+/// Time between two of these.
+const LOCK_WAIT: Duration = Duration::from_millis(20);
 
-/// The file that a writer holds locked.
-const LOCK: &str = "journal.lock";
+/// The file that a writer holds locked. It belongs to the user of the gateway.
+pub const LOCK: &str = "journal.lock";
 
 /// What a start found in the journal.
 #[derive(Debug, Default)]
@@ -327,9 +333,21 @@ pub(super) fn is_locked(dir: &Path) -> bool {
 fn lock(dir: &Path, disk: &dyn Disk) -> Result<Arc<dyn OpenFile>, JournalError> {
     let path = dir.join(LOCK);
     let file = disk.open(&path, How::AppendOrCreate).map_err(JournalError::io("open", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(JournalError::InUse { dir: dir.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(JournalError::io("lock", &path)(source)),
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            // Who asks whether it is locked holds it for a moment.
+            Err(TryLockError::WouldBlock) if tries < LOCK_TRIES_MAX => {
+                thread::park_timeout(LOCK_WAIT)
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(JournalError::InUse { dir: dir.to_owned() });
+            }
+            Err(TryLockError::Error(source)) => {
+                return Err(JournalError::io("lock", &path)(source));
+            }
+        }
     }
 }

@@ -1,12 +1,15 @@
-//! Gives back to the kernel the memory that holds the program's code and constants, once a start is
-//! over.
+//! What the kernel does to the process: it takes back the memory that holds the program's code and
+//! constants, once a start is over, and a volume without room does not end the process
+//! (`full_volume.rs`).
 //!
 //! Most code that runs at a start never runs again. The kernel counts it as memory of the process
 //! until memory is short. It lies in the program's file, as constants do. So giving it back loses
 //! nothing. The kernel reads the few pages that are still needed from the file again.
 //!
-//! This is the only crate with `unsafe` code: one call, `madvise`. It knows nothing else of
-//! Taximeter.
+//! This is the only crate with `unsafe` code: calls for which no safe ones exist. It knows nothing
+//! else of Taximeter.
+
+mod full_volume;
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -14,6 +17,8 @@ use std::path::Path;
 use std::{fs, io, ptr};
 
 use rustix::mm::{Advice, madvise};
+
+pub use self::full_volume::outlive_full_volumes;
 
 /// Gives back the memory that holds what is in this program's file: code, constants. What is still
 /// needed comes back from the file, or from the kernel's cache of it. Returns how many bytes there

@@ -63,13 +63,14 @@ pub(crate) fn run(
     } else {
         Copy { to: To::folder(&args.to)?, files: 0, bytes: 0 }
     };
-    // The store is locked first. Its entries are then in the journal or older than it, and no journal
-    // file is deleted meanwhile.
+    // The store comes first. Its entries are then in the journal or older than it. Where the store is
+    // locked, no journal file is deleted meanwhile.
     let store = HeldStore::begin(&dir).map_err(Failure::from)?;
-    copy.all_below(&dir, "")?;
     for (name, file) in store.iter().flat_map(HeldStore::files) {
         copy.add(name, file)?;
     }
+    store.iter().try_for_each(HeldStore::check).map_err(Failure::from)?;
+    copy.all_below(&dir, "")?;
     drop(store);
     let Copy { to, files, bytes } = copy;
     to.finish()?;

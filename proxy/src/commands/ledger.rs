@@ -104,7 +104,7 @@ impl Ledger {
     pub(crate) fn feeds(&self) -> Vec<Feed<'static>> {
         match self.asks {
             Asks::Database(_) => Vec::new(),
-            Asks::Own | Asks::OwnIfFed => taximeter_store::feeds(&self.data_dir).into(),
+            Asks::Own | Asks::OwnIfFed => taximeter_store::feeds_to_read(&self.data_dir).into(),
         }
     }
 
@@ -119,7 +119,8 @@ impl Ledger {
         Ok(feeds.then_some(&self.data_dir))
     }
 
-    /// Opens the store. The store in a data directory is fed from `feeds` first.
+    /// Opens the store to read it. The store in a data directory gets what `feeds` have first; one that
+    /// this process may not write stays as it is.
     ///
     /// Errors: as [`Failure`] says. `Elsewhere` if the arguments name no store and the gateway of the
     /// directory feeds a database: the directory may lack many requests then.
@@ -132,17 +133,25 @@ impl Ledger {
         }
         self.check_own()?;
         let name = Location::DataDir(self.data_dir.clone()).to_string();
-        Ok(NamedStore { store: open(&self.data_dir, feeds)?, name })
+        Ok(NamedStore { store: Store::open_to_read(&self.data_dir, feeds)?, name })
     }
 
-    /// Opens the store under the name of the directory's gateway.
+    /// Opens the store under the name of the directory's gateway, to read it or to rebuild it. What
+    /// is behind a fault of the journal is not in it.
     ///
-    /// Errors: as [`open`](Self::open).
-    pub(super) fn open_as_its_gateway(&self) -> Result<Store, Failure> {
+    /// Errors: as [`open`](Self::open), and `Closed`.
+    pub(super) fn open_as_its_gateway(&self, to_rebuild: bool) -> Result<Store, Failure> {
         let dir = &self.data_dir;
         let Asks::Database(url) = &self.asks else {
             self.check_own()?;
-            return Ok(Store::open(dir)?);
+            if to_rebuild {
+                taximeter_store::check_keeper(dir)?;
+                return Ok(Store::open(dir)?);
+            }
+            return match Store::open_to_read(dir, &mut self.feeds()) {
+                Err(StoreError::Journal(_)) => Ok(Store::open_to_read(dir, &mut [])?),
+                opened => Ok(opened?),
+            };
         };
         let canonical = dir.canonicalize().map_err(|_| StoreError::NoDataDir(dir.clone()))?;
         let gateway = self.fed()?.map(|fed| fed.gateway);
@@ -154,12 +163,13 @@ impl Ledger {
     /// directory must feed this store. A new directory, or one that has only corrections, can feed
     /// any store, under the name `gateway`.
     ///
-    /// Errors: as [`Failure`] says. `Corrects` if the directory feeds another store.
+    /// Errors: as [`Failure`] says. `Closed` if root asks for the directory of another user, `Corrects` if the directory feeds another store.
     pub(super) fn open_to_correct(&self, gateway: &str) -> Result<Store, Failure> {
         let dir = &self.data_dir;
         let corrects = |feeds: String, asked: String| {
             Err(Failure::Corrects { dir: dir.clone(), feeds, asked })
         };
+        taximeter_store::check_keeper(dir)?;
         let own = || Location::DataDir(dir.clone());
         match (&self.asks, self.fed()?) {
             (Asks::Own | Asks::OwnIfFed, None) => Ok(own().open()?),
@@ -209,13 +219,6 @@ impl Ledger {
             self.data_dir.display()
         )
     }
-}
-
-/// Opens the store and feeds it from the journals, so the result is right even if no gateway runs.
-fn open(data_dir: &Path, feeds: &mut [Feed<'_>]) -> Result<Store, Failure> {
-    let mut store = Store::open(data_dir)?;
-    store.catch_up(feeds)?;
-    Ok(store)
 }
 
 /// Ignores the error if the reader of the output left, as in `| head`.

@@ -95,12 +95,12 @@ pub(crate) fn run(
         let Some(fault) = fault else {
             retry = RETRY_MIN;
             let goes_on = pause.wait(POLL_INTERVAL);
-            if goes_on {
+            if goes_on && !store.is_fed_elsewhere() {
                 store.catch_up(feeds)?;
             }
             return Ok(goes_on);
         };
-        if !(store.is_shared() && is_passing(&fault)) {
+        if !(store.is_fed_elsewhere() && is_passing(&fault)) {
             return Err(fault);
         }
         if retry == RETRY_MIN {

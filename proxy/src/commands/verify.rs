@@ -79,7 +79,7 @@ fn whole(
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let mut store = ledger.open_as_its_gateway()?;
+    let mut store = ledger.open_as_its_gateway(args.rebuild)?;
     let mut findings = Findings::default();
     if args.rebuild {
         rebuild(ledger, &mut store, &mut findings)?;

@@ -70,6 +70,45 @@ pub enum StoreError {
         /// What the database said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// Somebody reads what the store was long ago.
+    #[error(
+        "another program reads the store {store} for long, and so {log} has grown to {bytes} bytes, of \
+         {bytes_max} at most; end that program's transaction. Until then the store gets nothing new, \
+         and the journal keeps it"
+    )]
+    Pinned {
+        /// Where it is.
+        store: String,
+        /// The file that grows.
+        log: String,
+        /// Its length.
+        bytes: u64,
+        /// The length from which on the store gets nothing.
+        bytes_max: u64,
+    },
+    /// The store lacks what the journal has, and there is no room for a copy that gets it.
+    #[error(
+        "the store {store} lacks what the journal has and cannot be written, and a copy of it failed: \
+         {source}; set TMPDIR to a folder with room for one, or run this as the user of the gateway"
+    )]
+    NoCopy {
+        /// Where it is.
+        store: String,
+        /// What failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The gateway could not write what root makes.
+    #[error(
+        "{dir} belongs to the user {user}, and its gateway could not write the files that root makes \
+         there; run this as that user (setpriv --reuid {user} --clear-groups taximeter ...)",
+        dir = dir.display()
+    )]
+    Closed {
+        /// The data directory.
+        dir: PathBuf,
+        /// The number of its user.
+        user: u32,
+    },
     /// Another process writes corrections of the same store.
     #[error("another `taximeter rerate` corrects what {store} has; run this when that has ended")]
     Correcting {

@@ -79,9 +79,19 @@ impl<'a> Feed<'a> {
         Self { set_aside: Box::new(set_aside), ..self }
     }
 
+    /// Its name in the store.
+    pub(super) const fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// Reads it from the cursor of the store again.
+    pub(super) fn begin_anew(&mut self) {
+        self.open = None;
+    }
+
     /// What the journal has behind `cursor`. When it does not go on there (its tail was lost, or it
     /// was replaced), all that it has: requests that are in the store stay as they are.
-    fn unread(&mut self, cursor: Option<Position>) -> Result<Entries, ReadError> {
+    pub(super) fn unread(&mut self, cursor: Option<Position>) -> Result<Entries, ReadError> {
         if let Some(cursor) = cursor {
             let mut entries = (self.read)(cursor.seq)?;
             let last = entries.next().transpose()?;
@@ -132,11 +142,15 @@ impl fmt::Debug for Feed<'_> {
 }
 
 impl Store {
-    /// Feeds the entries that the store does not have yet, one journal after the other.
+    /// Feeds the entries that the store does not have yet, one journal after the other. A store that
+    /// is only read gets them from its gateway, or becomes a copy that gets them.
     ///
     /// Errors: `Journal` after feeding what came before the fault; `Damaged`, `Unavailable`.
     pub fn catch_up(&mut self, feeds: &mut [Feed<'_>]) -> Result<Fed, StoreError> {
-        feed_all(&mut *self.database, feeds)
+        match self.read_in.clone() {
+            Some(data_dir) => self.read_on(&data_dir, feeds),
+            None => feed_all(&mut *self.database, feeds),
+        }
     }
 
     /// Rebuilds the store from the journals. It keeps what the journals no longer have, because
@@ -145,14 +159,15 @@ impl Store {
     ///
     /// Errors: as [`Store::catch_up`].
     pub fn rebuild(&mut self, feeds: &mut [Feed<'_>]) -> Result<Rebuilt, StoreError> {
-        for feed in &mut *feeds {
-            feed.open = None;
-        }
+        feeds.iter_mut().for_each(Feed::begin_anew);
         self.database.rebuild(&mut |database| feed_all(database, feeds).map(|_| ()))
     }
 }
 
-fn feed_all(database: &mut dyn Database, feeds: &mut [Feed<'_>]) -> Result<Fed, StoreError> {
+pub(super) fn feed_all(
+    database: &mut dyn Database,
+    feeds: &mut [Feed<'_>],
+) -> Result<Fed, StoreError> {
     let mut fed = Fed::default();
     for feed in &mut *feeds {
         let mut entries = match feed.open.take() {

@@ -4,10 +4,11 @@ use std::io;
 use std::path::Path;
 
 use taximeter_journal::{CORRECTIONS, REQUESTS, Recovery, read};
-use taximeter_ledger::{Fault, Kind};
+use taximeter_ledger::{Fault, FramedEntry, Kind};
 
 use super::error::ReadError;
 use super::feed::{Entries, Feed};
+use super::keeper::may_write;
 use super::rejected::set_aside;
 
 /// The journals of a data directory as feeds of the store: requests, then corrections. Entries that
@@ -21,13 +22,28 @@ pub fn feeds_with(
     data_dir: &Path,
     rejected: impl Fn(&Fault, &Path) + Clone + Send + 'static,
 ) -> [Feed<'static>; 2] {
-    let feed = |name: &'static str, dir: &Path| {
-        let (data_dir, rejected) = (data_dir.to_owned(), rejected.clone());
-        Feed::new(name, reader(dir)).setting_aside(move |name, framed, fault| {
-            rejected(fault, &set_aside(&data_dir, name, framed, fault)?);
-            Ok(())
-        })
-    };
+    let dir = data_dir.to_owned();
+    both(data_dir, move |name, framed, fault| {
+        rejected(fault, &set_aside(&dir, name, framed, fault)?);
+        Ok(())
+    })
+}
+
+/// The same for a store that is read. In a directory that this process may not write, entries that
+/// the store cannot read are passed over: its gateway sets them aside.
+pub fn feeds_to_read(data_dir: &Path) -> [Feed<'static>; 2] {
+    let dir = may_write(data_dir).then(|| data_dir.to_owned());
+    both(data_dir, move |name, framed, fault| match &dir {
+        Some(dir) => set_aside(dir, name, framed, fault).map(|_| ()),
+        None => Ok(()),
+    })
+}
+
+fn both(
+    data_dir: &Path,
+    aside: impl Fn(&str, &FramedEntry, &Fault) -> io::Result<()> + Clone + Send + 'static,
+) -> [Feed<'static>; 2] {
+    let feed = |name, dir: &Path| Feed::new(name, reader(dir)).setting_aside(aside.clone());
     [feed(REQUESTS, data_dir), feed(CORRECTIONS, &data_dir.join(CORRECTIONS))]
 }
 

@@ -25,7 +25,7 @@
 //! each), `post` (the members that the store reads of a record), `batch` (a batch, added up per
 //! hour), `granularity` (several hours in one sum), `ask` (questions), `audit` (whether the sums are
 //! those of the requests). A thread of `serve` feeds the store, and so does every command that
-//! queries it.
+//! queries it and may write it. Others only read it (`reading.rs`).
 //!
 //! # Bills
 //!
@@ -88,9 +88,11 @@ pub mod feeder;
 pub mod format;
 mod granularity;
 mod journals;
+mod keeper;
 mod post;
 mod postgres;
 pub mod push;
+mod reading;
 pub mod refusals;
 mod rejected;
 pub mod signing;
@@ -113,7 +115,8 @@ pub use self::error::{ReadError, StoreError};
 pub use self::fed::FedStore;
 pub use self::feed::{Entries, Fed, Feed};
 pub(crate) use self::granularity::Granularity;
-pub use self::journals::{feeds, feeds_with, set_rejected_aside};
+pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
+pub use self::keeper::check_keeper;
 pub use self::post::Post;
 pub use self::sqlite::Held as HeldStore;
 
@@ -126,6 +129,8 @@ use self::sqlite::Sqlite;
 pub struct Store {
     database: Box<dyn Database>,
     is_shared: bool,
+    /// The data directory whose store is only read.
+    read_in: Option<PathBuf>,
 }
 
 /// The location of the store that a gateway feeds.
@@ -200,7 +205,13 @@ impl Store {
     ///
     /// Errors: `NoDataDir`, `Format`, `Damaged`, `Unavailable`.
     pub fn open(data_dir: &Path) -> Result<Self, StoreError> {
-        Ok(Self { database: Box::new(Sqlite::open(data_dir)?), is_shared: false })
+        Ok(Self { database: Box::new(Sqlite::open(data_dir)?), is_shared: false, read_in: None })
+    }
+
+    /// Whether others feed the store, and not this process: gateways that share it, or the gateway of
+    /// a directory that this process may not write.
+    pub const fn is_fed_elsewhere(&self) -> bool {
+        self.is_shared || self.read_in.is_some()
     }
 
     /// Whether several gateways can feed the store.
@@ -214,7 +225,8 @@ impl Store {
     ///
     /// Errors: `Format`, `Damaged`, `Unavailable`.
     pub fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
-        Ok(Self { database: Box::new(Postgres::open(url, gateway)?), is_shared: true })
+        let database = Box::new(Postgres::open(url, gateway)?);
+        Ok(Self { database, is_shared: true, read_in: None })
     }
 
     /// Reserves the right to write corrections of this store until

@@ -2,21 +2,22 @@
 
 mod add;
 mod ask;
+mod files;
 mod hold;
 mod hours;
+mod log;
+mod reading;
 mod rebuild;
 mod refusals;
 mod schema;
 
 use std::fs;
-use std::io;
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record, RefusalCount};
@@ -25,22 +26,37 @@ use super::batch::{Added, Batch};
 use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
 use super::granularity::Granularity;
+use super::keeper::STORE;
 use super::post::Post;
 
-pub use self::hold::Held;
+use self::files::{BUSY_TIMEOUT, fault, file_at, no_copy};
+use self::reading::Unchanged;
 
-/// The store's file in the data directory.
-const FILE: &str = "store.sqlite";
-/// How long to wait for another process that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub use self::hold::Held;
+#[cfg(test)]
+pub(super) use self::log::{LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX};
+
+/// How often a database is opened to be read whose log comes or goes meanwhile.
+const OPENINGS_MAX: usize = 5;
 
 /// An open database.
 #[derive(Debug)]
 pub(super) struct Sqlite {
     connection: Connection,
     path: PathBuf,
-    /// Device and inode of its file.
-    file: (u64, u64),
+    kind: Kind,
+}
+
+/// What may be done with an open database.
+#[derive(Debug)]
+enum Kind {
+    /// All. Its file has this device and inode.
+    Own((u64, u64)),
+    /// It is read alone. Where its file is read as one that does not change, this tells whether it
+    /// did.
+    Read(Option<Unchanged>),
+    /// All: it is a copy of the file, which only this process has.
+    Copy,
 }
 
 impl Sqlite {
@@ -51,7 +67,7 @@ impl Sqlite {
         if !data_dir.is_dir() {
             return Err(StoreError::NoDataDir(data_dir.to_owned()));
         }
-        let path = data_dir.join(FILE);
+        let path = data_dir.join(STORE);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -62,24 +78,104 @@ impl Sqlite {
             Ok(connection)
         };
         let connection = connect().map_err(|source| fault(&path, source))?;
-        let file = file_at(&path)?;
-        let mut sqlite = Self { connection, path, file };
-        match sqlite.ask(schema::version)? {
-            schema::VERSION => {}
-            0 => sqlite.change(make_tables)?,
-            found => {
-                let store = sqlite.path.display().to_string();
-                return Err(StoreError::Format { store, found, known: schema::VERSION });
-            }
+        let kind = Kind::Own(file_at(&path)?);
+        let mut sqlite = Self { connection, path, kind };
+        if !sqlite.has_tables()? {
+            sqlite.change(make_tables)?;
         }
         Ok(sqlite)
+    }
+
+    /// Opens the database in `data_dir` to read it, and makes no file there; `None` where there is
+    /// none.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`, `NoCopy`.
+    pub(super) fn open_to_read(data_dir: &Path) -> Result<Option<Self>, StoreError> {
+        let path = data_dir.join(STORE);
+        match fs::metadata(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            _ => {}
+        }
+        let mut openings = 0;
+        loop {
+            openings += 1;
+            let sqlite = Self::open_unchanged(&path);
+            let opened = sqlite.and_then(|sqlite| Ok(sqlite.has_tables()?.then_some(sqlite)));
+            match opened {
+                Err(StoreError::Unavailable { .. }) if openings < OPENINGS_MAX => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_unchanged(path: &Path) -> Result<Self, StoreError> {
+        let path = path.to_owned();
+        if reading::is_readable(&path) {
+            let (connection, unchanged) = reading::open(&path)?;
+            return Ok(Self { connection, path, kind: Kind::Read(unchanged) });
+        }
+        let (folder, copied) =
+            reading::open_files(&path).map_err(|source| no_copy(&path, source))?;
+        let connection = Connection::open(copied)
+            .and_then(|connection| reading::copy_of(Some(&connection)))
+            .map_err(|source| no_copy(&path, source))?;
+        drop(folder);
+        Ok(Self { connection, path, kind: Kind::Copy })
+    }
+
+    /// A copy that can be changed, and is gone with this process: of `of`, or of an empty database
+    /// in `data_dir`.
+    ///
+    /// Errors: `NoCopy`.
+    pub(super) fn copy(mut of: Option<Self>, data_dir: &Path) -> Result<Self, StoreError> {
+        let path = data_dir.join(STORE);
+        if let Some(copy) = of.take_if(|sqlite| matches!(sqlite.kind, Kind::Copy)) {
+            return Ok(copy);
+        }
+        let connection = reading::copy_of(of.as_ref().map(|sqlite| &sqlite.connection));
+        let connection = connection.map_err(|source| no_copy(&path, source))?;
+        if let Some(Self { kind: Kind::Read(Some(unchanged)), .. }) = &of {
+            unchanged.check(&path)?;
+        }
+        let mut copy = Self { connection, path, kind: Kind::Copy };
+        if !copy.has_tables()? {
+            copy.change(make_tables)?;
+        }
+        Ok(copy)
+    }
+
+    /// Whether its tables are there.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`.
+    fn has_tables(&self) -> Result<bool, StoreError> {
+        match self.ask(schema::version)? {
+            schema::VERSION => Ok(true),
+            0 => Ok(false),
+            found => {
+                let store = self.path.display().to_string();
+                Err(StoreError::Format { store, found, known: schema::VERSION })
+            }
+        }
     }
 
     fn ask<T>(
         &self,
         question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        question(&self.connection).map_err(|source| fault(&self.path, source))
+        let answer = question(&self.connection).map_err(|source| self.fault(source));
+        if let Kind::Read(Some(unchanged)) = &self.kind {
+            unchanged.check(&self.path)?;
+        }
+        answer
+    }
+
+    fn fault(&self, source: rusqlite::Error) -> StoreError {
+        match (fault(&self.path, source), &self.kind) {
+            (StoreError::Unavailable { store, source }, Kind::Copy) => {
+                StoreError::NoCopy { store, source }
+            }
+            (fault, _) => fault,
+        }
     }
 
     /// Does all of `change` or nothing: in a transaction of its own, unless one is open. A file that
@@ -88,22 +184,36 @@ impl Sqlite {
         &mut self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        if file_at(&self.path)? != self.file {
-            let (store, source) = (self.path.display().to_string(), "it was replaced".into());
+        let refused = match &self.kind {
+            Kind::Own(file) => (file_at(&self.path)? != *file).then_some("it was replaced"),
+            Kind::Read(_) => Some("it is opened to be read"),
+            Kind::Copy => None,
+        };
+        if let Some(why) = refused {
+            let (store, source) = (self.path.display().to_string(), why.into());
             return Err(StoreError::Unavailable { store, source });
         }
-        let Self { connection, path, .. } = self;
-        let changed = if connection.is_autocommit() {
-            let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let changed = if self.connection.is_autocommit() {
+            let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
             begun.and_then(|transaction| {
                 let changed = change(&transaction)?;
                 transaction.commit()?;
                 Ok(changed)
             })
         } else {
-            change(connection)
+            change(&self.connection)
         };
-        changed.map_err(|source| fault(path, source))
+        changed.map_err(|source| self.fault(source))
+    }
+
+    /// Cuts a log that is longer than this, where it has one and no transaction is open.
+    ///
+    /// Errors: `Pinned`.
+    fn shorten_log(&self, bytes_max: u32) -> Result<(), StoreError> {
+        if matches!(self.kind, Kind::Own(_)) && self.connection.is_autocommit() {
+            log::shorten(&self.connection, &self.path, bytes_max)?;
+        }
+        Ok(())
     }
 }
 
@@ -113,6 +223,7 @@ impl Database for Sqlite {
     }
 
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
+        self.shorten_log(log::LOG_BYTES_MAX)?;
         self.change(|connection| add::batch(connection, batch))
     }
 
@@ -129,6 +240,8 @@ impl Database for Sqlite {
         if done.is_err() && !self.connection.is_autocommit() {
             self.ask(|connection| connection.execute_batch("ROLLBACK"))?;
         }
+        // All of it went through the log at once. Who reads it now keeps it long until later.
+        let _ = self.shorten_log(log::LOG_KEPT_BYTES_MAX);
         done
     }
 
@@ -259,33 +372,5 @@ fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     match schema::version(connection)? {
         0 => schema::create(connection),
         _ => Ok(()),
-    }
-}
-
-/// Which file is at `path`: device and inode.
-fn file_at(path: &Path) -> Result<(u64, u64), StoreError> {
-    let found = fs::metadata(path).map(|found| (found.dev(), found.ino()));
-    found.map_err(|source: io::Error| {
-        let (store, source) = (path.display().to_string(), source.into());
-        StoreError::Unavailable { store, source }
-    })
-}
-
-fn fault(path: &Path, source: rusqlite::Error) -> StoreError {
-    let store = path.display().to_string();
-    let damaged = matches!(
-        source.sqlite_error_code(),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    ) || matches!(
-        source,
-        rusqlite::Error::FromSqlConversionFailure(..)
-            | rusqlite::Error::InvalidColumnType(..)
-            | rusqlite::Error::IntegralValueOutOfRange(..)
-    );
-    let source = Box::new(source);
-    if damaged {
-        StoreError::Damaged { store, source }
-    } else {
-        StoreError::Unavailable { store, source }
     }
 }

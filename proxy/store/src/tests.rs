@@ -17,6 +17,7 @@ mod clock;
 mod hours;
 mod pages;
 mod postgres;
+mod reading;
 mod rebuild;
 
 use std::fs;

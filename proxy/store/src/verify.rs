@@ -14,7 +14,7 @@ use taximeter_journal::CORRECTIONS;
 use self::account::{Account, account};
 use self::compare::compare;
 use super::Store;
-use super::journals::feeds;
+use super::journals::feeds_to_read;
 
 pub use self::error::{Steps, VerifyError};
 pub use self::findings::Findings;
@@ -33,7 +33,7 @@ pub fn verify(
     requests.tell("journal", data_dir, findings);
     // A journal that is not whole has been told, and cannot be fed.
     if requests.examination.faults.is_empty() {
-        store.catch_up(&mut feeds(data_dir))?;
+        store.catch_up(&mut feeds_to_read(data_dir))?;
     }
     let dir = data_dir.join(CORRECTIONS);
     let mut corrections = requests.take_posts(store.is_shared());
@@ -42,7 +42,7 @@ pub fn verify(
         corrections.tell("corrections", &dir, findings);
         // Somebody may have corrected since the store was fed.
         if requests.examination.faults.is_empty() && corrections.examination.faults.is_empty() {
-            store.catch_up(&mut feeds(data_dir))?;
+            store.catch_up(&mut feeds_to_read(data_dir))?;
         }
     }
     compare(store, &mut requests, &mut corrections, [data_dir, &dir], steps, findings)

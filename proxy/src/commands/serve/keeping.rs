@@ -78,6 +78,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         rejected.emit(&EntryRejected { fault, path });
     });
     let on_fed = move |fed: Result<Fed, StoreError>| {
+        let before = feeding.state().fault;
         feeding.note(&fed, clock::wall());
         match fed {
             Ok(fed) => match retention.fed(
@@ -93,9 +94,9 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
                         .log
                         .tell(LogEvent::LedgerRetired, [("segments", removed.len().into())]);
                 }
-                Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
+                Err(fault) => telemetry.emit(&StoreFailed::new(&fault, None)),
             },
-            Err(fault) => telemetry.emit(&StoreFailed { reason: fault.to_string() }),
+            Err(fault) => telemetry.emit(&StoreFailed::new(&fault, before.as_deref())),
         }
     };
     let feeder = Feeder::start(move || location.open(), feeds, on_fed)?;

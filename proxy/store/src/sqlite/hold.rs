@@ -1,25 +1,35 @@
 //! Holds the database still while its files are copied.
+//!
+//! Who may write it keeps others from writing. Who only reads it keeps a reader's view open instead:
+//! meanwhile no page that the view needs is written over, neither in the database nor in its log. So
+//! the database that is copied first and the log that is copied behind it are one whole.
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::super::error::StoreError;
-use super::{FILE, fault};
+use super::files::fault;
+use super::reading::{self, Unchanged};
+
+use crate::error::StoreError;
+use crate::keeper::{STORE, may_write};
 
 /// How long to wait for a gateway that feeds it.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The database, and what was written to it and is not in its file yet.
-const FILES: [&str; 2] = [FILE, "store.sqlite-wal"];
+const FILES: [&str; 2] = [STORE, "store.sqlite-wal"];
 
 /// The store of a data directory, which does not change until this is dropped. A feeder waits, or
-/// tries again later.
+/// tries again later. One that this process may not write can grow, behind what this shows.
 #[derive(Debug)]
 pub struct Held {
-    connection: Connection,
+    /// `None` where the files are read as they are.
+    connection: Option<Connection>,
+    /// The database at this path has no log, and must not get one.
+    unchanged: Option<(PathBuf, Unchanged)>,
     /// Its files, by their names. Closed behind the connection: a file that a process closes takes
     /// all of its locks on that file along.
     files: Vec<(&'static str, File)>,
@@ -30,10 +40,15 @@ impl Held {
     ///
     /// Errors: it cannot be opened, or somebody has written to it for a minute.
     pub fn begin(data_dir: &Path) -> Result<Option<Self>, StoreError> {
-        let path = data_dir.join(FILE);
+        let path = data_dir.join(STORE);
         if !path.exists() {
             return Ok(None);
         }
+        if may_write(data_dir) { Self::still(data_dir, path) } else { Self::view(data_dir, path) }
+            .map(Some)
+    }
+
+    fn still(data_dir: &Path, path: PathBuf) -> Result<Self, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let held = Connection::open_with_flags(&path, flags).and_then(|connection| {
             connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -42,6 +57,27 @@ impl Held {
             Ok(connection)
         });
         let connection = held.map_err(|source| fault(&path, source))?;
+        Self::with(Some(connection), None, data_dir, &path)
+    }
+
+    fn view(data_dir: &Path, path: PathBuf) -> Result<Self, StoreError> {
+        if !reading::is_readable(&path) {
+            // Who writes it has an index of the log: nobody does.
+            return Self::with(None, None, data_dir, &path);
+        }
+        let (connection, unchanged) = reading::open(&path)?;
+        let begun = connection.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema");
+        begun.map_err(|source| fault(&path, source))?;
+        let unchanged = unchanged.map(|unchanged| (path.clone(), unchanged));
+        Self::with(Some(connection), unchanged, data_dir, &path)
+    }
+
+    fn with(
+        connection: Option<Connection>,
+        unchanged: Option<(PathBuf, Unchanged)>,
+        data_dir: &Path,
+        path: &Path,
+    ) -> Result<Self, StoreError> {
         let open = |name| match File::open(data_dir.join(name)) {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => None,
             opened => Some(opened.map(|file| (name, file))),
@@ -51,7 +87,15 @@ impl Held {
             store: path.display().to_string(),
             source: source.into(),
         };
-        Ok(Some(Self { connection, files: files.map_err(unavailable)? }))
+        Ok(Self { connection, unchanged, files: files.map_err(unavailable)? })
+    }
+
+    /// Errors: the files were changed since they were opened, although nobody could hold them still.
+    pub fn check(&self) -> Result<(), StoreError> {
+        match &self.unchanged {
+            Some((path, unchanged)) => unchanged.check(path),
+            None => Ok(()),
+        }
     }
 
     /// Its files, by their names in the data directory.
@@ -63,6 +107,6 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // Nothing was changed; a connection that closes gives up its transaction anyway.
-        let _ = self.connection.execute_batch("ROLLBACK");
+        let _ = self.connection.as_ref().map(|connection| connection.execute_batch("ROLLBACK"));
     }
 }

@@ -13,6 +13,8 @@
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use super::log::LOG_KEPT_BYTES_MAX;
+
 /// The format that this program writes.
 pub(super) const VERSION: u32 = 3;
 
@@ -91,13 +93,28 @@ const TABLES: &str = "
     ) STRICT;
 ";
 
-/// Synced at checkpoints: a power cut loses at most what the journal can feed again. Statements
-/// keep their plan whatever values they are given; planning one costs more than running it.
+/// Synced at checkpoints: a power cut loses at most what the journal can feed again.
 pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    keep_plans(connection)?;
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES_MAX)?;
     connection.pragma_update(None, "synchronous", "normal")
+}
+
+/// A copy outlives nothing, so nothing of it is synced.
+pub(super) fn set_up_copy(connection: &Connection, memory_kib: i64) -> rusqlite::Result<()> {
+    keep_plans(connection)?;
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    connection.pragma_update(None, "journal_mode", "memory")?;
+    connection.pragma_update(None, "synchronous", "off")?;
+    connection.pragma_update(None, "cache_size", -memory_kib)
+}
+
+/// Statements keep their plan whatever values they are given; planning one costs more than running
+/// it.
+pub(super) fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(|_| ())
 }
 
 /// The format of what is there; 0 is nothing.

@@ -119,8 +119,17 @@ impl Event for EntryRejected<'_> {
 
 /// The store could not be fed; the journal keeps what is missing.
 pub struct StoreFailed {
-    /// The reason.
-    pub reason: String,
+    reason: String,
+    /// The attempt before failed for the same reason, so that the log has it.
+    is_told: bool,
+}
+
+impl StoreFailed {
+    /// It failed for this reason, and the attempt before for the reason `before`, if it failed.
+    pub fn new(reason: &impl ToString, before: Option<&str>) -> Self {
+        let reason = reason.to_string();
+        Self { is_told: before == Some(&reason), reason }
+    }
 }
 
 impl Event for StoreFailed {
@@ -129,7 +138,9 @@ impl Event for StoreFailed {
     }
 
     fn line(&self, to: &Log) {
-        to.tell(LogEvent::StoreFailed, [("reason", self.reason.as_str().into())]);
+        if !self.is_told {
+            to.tell(LogEvent::StoreFailed, [("reason", self.reason.as_str().into())]);
+        }
     }
 }
 
