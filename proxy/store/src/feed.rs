@@ -183,6 +183,11 @@ pub(super) fn feed_all(
     Ok(fed)
 }
 
+/// Whether entries of this kind leave something in the store.
+pub(super) const fn is_kept(kind: Kind) -> bool {
+    matches!(kind, Kind::Post | Kind::Correction | Kind::Refusals)
+}
+
 impl Piece {
     fn read(entries: &mut Entries) -> Self {
         let mut piece = Self { framed: Vec::new(), entries: 0, end: Ok(()) };
@@ -197,7 +202,7 @@ impl Piece {
                 }
                 Some(Ok(framed)) => {
                     piece.entries += 1;
-                    if matches!(framed.kind, Kind::Post | Kind::Correction | Kind::Refusals) {
+                    if is_kept(framed.kind) {
                         bytes += framed.payload.len();
                         passed = None;
                         piece.framed.push(framed);
