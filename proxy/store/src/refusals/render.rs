@@ -20,6 +20,9 @@ pub enum RefusalsFormat {
     Json,
 }
 
+/// What a table may lack.
+const LATE: &str = "A gateway that runs adds its counts once a minute.\n";
+
 impl RefusalSums {
     /// Writes the sums as text.
     pub fn write(self, format: RefusalsFormat) -> String {
@@ -81,7 +84,7 @@ fn total(sums: &[RefusalSum]) -> u64 {
 fn table(asked: &RefusalQuestion, sums: &[RefusalSum]) -> String {
     let mut out = format!("Requests without a record: {}\n\n", asked.period.heading(&asked.zone));
     if sums.is_empty() {
-        return out + "None.\n";
+        return out + "None.\n" + LATE;
     }
     let time = asked.every.map(|every| match every {
         Every::Minute => "minute",
@@ -111,7 +114,7 @@ fn table(asked: &RefusalQuestion, sums: &[RefusalSum]) -> String {
         }
     }
     out += &table.trim_fmt();
-    out += &format!("\n\nIn all: {}\n", total(sums));
+    out += &format!("\n\nIn all: {}\n{LATE}", total(sums));
     out
 }
 
@@ -211,7 +214,7 @@ mod tests {
 
     #[test]
     fn nothing_is_told_as_nothing() {
-        assert!(table(&asked(None), &[]).ends_with("\nNone.\n"));
+        assert!(table(&asked(None), &[]).contains("\nNone.\n"));
         assert_eq!(csv(&asked(None), &[]).lines().count(), 1);
         let json: serde_json::Value = serde_json::from_str(&json(&asked(None), &[])).unwrap();
         assert_eq!((&json["rows"], &json["total"]), (&serde_json::json!([]), &0.into()));
