@@ -67,6 +67,18 @@ fn a_receiver_gets_what_ends_in_order_and_with_the_token() {
 }
 
 #[test]
+fn a_request_that_used_nothing_is_no_event() {
+    let (engine, receiver) = (Engine::start(), Engine::start());
+    let gateway = setup(&engine, &receiver).start();
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(b"HTTP/1.1 429 Slow Down\r\nContent-Length: 2\r\n\r\n{}");
+    assert_eq!(client.answer().status(), 429);
+    let first = exchange(&gateway, &engine);
+    await_ids(&receiver, &[first]);
+    assert_eq!(gateway.await_records(2).len(), 2);
+}
+
+#[test]
 fn a_receiver_that_fails_gets_the_same_ids_again_and_nothing_is_lost_meanwhile() {
     let (engine, receiver) = (Engine::start(), Engine::start());
     let gateway = setup(&engine, &receiver).start();

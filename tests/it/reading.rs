@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::{Gateway, Setup, records, taximeter};
-use crate::http::json_answer;
+use crate::http::{bare, json_answer};
 use crate::patience::patiently;
 use crate::volume::{
     NOBODY, Volume, as_reader, by, close_to_readers, is_root, listing, open_again,
@@ -39,6 +39,8 @@ enum Left {
     WithoutIndex,
     /// The database lacks the last requests, as they came when it was away.
     Behind,
+    /// The database lacks only counts of refusals.
+    BehindInRefusals,
     /// There is no store.
     WithoutStore,
 }
@@ -55,7 +57,7 @@ fn leave(left: Left, folder: TempDir) -> TempDir {
     assert!(patiently(|| is_stored().then_some(())).is_some(), "nothing is stored");
     let folder = match left {
         Left::Killed | Left::WithoutIndex => gateway.kill(),
-        Left::Ended | Left::Behind | Left::WithoutStore => {
+        Left::Ended | Left::Behind | Left::BehindInRefusals | Left::WithoutStore => {
             gateway.terminate();
             assert!(gateway.exit().0.success());
             gateway.into_folder()
@@ -72,11 +74,14 @@ fn leave(left: Left, folder: TempDir) -> TempDir {
             fs::remove_file(store).expect("remove the store");
             folder
         }
-        Left::Behind => {
+        Left::Behind | Left::BehindInRefusals => {
             let earlier = folder.path().join("earlier");
             fs::copy(&store, &earlier).expect("copy the store");
             let mut gateway = setup().start_in(folder);
-            exchange(&engine, &gateway);
+            if matches!(left, Left::Behind) {
+                exchange(&engine, &gateway);
+            }
+            assert_eq!(gateway.ask(&bare("GET", "/nowhere", "")).status(), 404);
             gateway.terminate();
             assert!(gateway.exit().0.success());
             fs::copy(&earlier, &store).expect("put the earlier store back");
@@ -119,6 +124,9 @@ fn said(data: &Path, out: &Path, run: impl Fn(&[&str]) -> Output) -> Vec<String>
     for format in ["csv", "ndjson", "focus", "cloudevents", "stripe"] {
         all.push(bill(&["--format", format]));
     }
+    let period = ["--from", "2020-01-01", "--to", "2100-01-01"];
+    let refusals = ["refusals", "--data-dir", data, "--json"];
+    all.push(text(run(&[&refusals[..], &period].concat())));
     bill(&["--format", "parquet", "-o", &format!("{out}/bill.parquet")]);
     let rerate = ["rerate", "--data-dir", data, "--from", "2020-01-01", "--dry-run", "--json"];
     let mut priced: Value =
@@ -151,8 +159,14 @@ fn open_folder() -> TempDir {
     folder
 }
 
-const ALL: [Left; 5] =
-    [Left::Ended, Left::Killed, Left::WithoutIndex, Left::Behind, Left::WithoutStore];
+const ALL: [Left; 6] = [
+    Left::Ended,
+    Left::Killed,
+    Left::WithoutIndex,
+    Left::Behind,
+    Left::BehindInRefusals,
+    Left::WithoutStore,
+];
 
 #[test]
 fn a_user_who_may_only_read_gets_the_same_answers_and_leaves_nothing_behind() {

@@ -5,8 +5,8 @@
 //! The counts of a minute become one entry of the journal. Memory and entry are bounded, however many
 //! tenants there are.
 
-mod flood_guard;
 mod recent;
+mod record_allowance;
 mod tally;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,8 @@ use taximeter_ledger::{
 };
 use uuid::Uuid;
 
-use flood_guard::FloodGuard;
 use recent::Recent;
+use record_allowance::RecordAllowance;
 use tally::Tally;
 
 pub use recent::RefusedRequest;
@@ -35,7 +35,7 @@ pub struct Refusals {
 #[derive(Debug, Default)]
 struct State {
     tally: Tally,
-    guard: FloodGuard,
+    allowance: RecordAllowance,
     recent: Recent,
 }
 
@@ -53,7 +53,7 @@ impl Refusals {
     /// [counted](Self::count).
     pub(crate) fn has_room(&self, now: Instant, tenant: &TenantId, status: Option<u16>) -> bool {
         let second = now.saturating_duration_since(self.since).as_secs();
-        self.lock().guard.has_room(second, tenant, status)
+        self.lock().allowance.has_room(second, tenant, status)
     }
 
     /// Counts a request without a record that ended at `at`.

@@ -24,8 +24,8 @@ refused itself, for example without a valid API key; and requests that were admi
 and came in a flood: beyond 100 in a second of one tenant and status, such requests have no records.
 The column \"admitted\" tells them apart. A request without a known tenant has none here.
 
-The gateway writes the counts once a minute and at its end. The command works while the gateway runs,
-and without it. The last hundred refusals of each reason are at /api/v1/refusals and in the console.";
+The gateway writes the counts once a minute and at its end. If it is killed, the counts of its last
+minute are lost. The command works while the gateway runs, and without it. The last hundred refusals of each reason are at /api/v1/refusals and in the console.";
 
 /// Counts the requests that were refused and have no record
 #[derive(Debug, Clone, Args)]

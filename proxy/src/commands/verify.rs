@@ -1,6 +1,5 @@
 //! `taximeter verify`: checks the ledger, the store, exports and statements.
 
-mod export;
 mod statement;
 
 use std::io::Write;
@@ -90,7 +89,7 @@ fn whole(
     progress.end();
     let terms = ledger.config.as_ref().map(Terms::of).unwrap_or_default();
     for manifest in &args.export {
-        export::verify(manifest, &mut store, &terms, now, &mut findings)?;
+        verify::verify_export(manifest, &mut store, &terms, now, &mut findings)?;
     }
     findings.write(out)?;
     Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { Exit::Failed.into() })

@@ -17,7 +17,7 @@ pub const WIDTH: usize = 120;
 /// Most tenants that an empty bill names.
 const TENANTS_NAMED_MAX: usize = 10;
 /// A bill without requests.
-const NO_REQUEST: &str = "No request was admitted in this period.";
+const NO_REQUEST: &str = "No request of this period is billed.";
 
 /// How a bill is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

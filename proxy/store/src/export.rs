@@ -13,6 +13,7 @@ mod run;
 mod stream;
 
 pub use content::Content;
+pub(crate) use destination::hex;
 pub use destination::{Destination, DestinationFault};
 pub use job::{ExportFault, Job};
 pub use objects::{ObjectFault, Objects};

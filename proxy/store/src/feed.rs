@@ -184,6 +184,11 @@ pub(super) fn feed_all(
     Ok(fed)
 }
 
+/// Whether entries of this kind leave something in the store.
+pub(super) const fn is_kept(kind: Kind) -> bool {
+    matches!(kind, Kind::Post | Kind::Correction | Kind::Refusals)
+}
+
 impl Piece {
     fn read(entries: &mut Entries) -> Self {
         let mut piece = Self { decoded: Vec::new(), entries: 0, end: Ok(()) };
@@ -198,7 +203,7 @@ impl Piece {
                 }
                 Some(Ok(framed)) => {
                     piece.entries += 1;
-                    if matches!(framed.kind, Kind::Post | Kind::Correction | Kind::Refusals) {
+                    if is_kept(framed.kind) {
                         let decoded = Decoded::new(framed);
                         bytes += decoded.bytes();
                         passed = None;

@@ -9,13 +9,11 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use taximeter_ledger::Kind;
-
 use super::Store;
 use super::database::Database as _;
 use super::error::StoreError;
 use super::fed::FedStore;
-use super::feed::{Fed, Feed};
+use super::feed::{Fed, Feed, is_kept};
 use super::keeper::may_write;
 use super::sqlite::Sqlite;
 
@@ -107,7 +105,7 @@ fn lag(sqlite: &mut Sqlite, feed: &mut Feed<'_>) -> Result<Option<u64>, StoreErr
             // Feeding comes to the same fault and tells it.
             return Ok(Some(u64::MAX));
         };
-        if matches!(framed.kind, Kind::Post | Kind::Correction) {
+        if is_kept(framed.kind) {
             last = Some(framed.seq);
         }
         if count == LAG_ENTRIES_MAX {

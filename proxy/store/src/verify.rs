@@ -1,8 +1,10 @@
-//! Verification: reads the journals whole, and compares the store with them.
+//! Verification: reads the journals whole, and compares the store with them. An export is compared
+//! with the store.
 
 mod account;
 mod compare;
 mod error;
+mod exported;
 mod findings;
 pub mod statement_journals;
 mod tally;
@@ -17,6 +19,7 @@ use super::Store;
 use super::journals::feeds_to_read;
 
 pub use self::error::{Steps, VerifyError};
+pub use self::exported::verify_export;
 pub use self::findings::Findings;
 pub use self::statement_journals::{fault, journals};
 

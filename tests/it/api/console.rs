@@ -186,7 +186,7 @@ fn a_gateway_without_requests_has_pages_too() {
         page(&answer);
     }
     let overview = page(&gateway.admin("/"));
-    assert!(overview.contains("No request was admitted in this period."));
+    assert!(overview.contains("No request of this period is billed."));
 }
 
 #[test]

@@ -100,7 +100,9 @@ fn a_period_that_has_not_begun_is_a_mistake() {
         assert_eq!(failure.exit().code(), 2, "{line:?}");
         assert!(failure.to_string().contains("and it is 2026-11-20T16:00:00Z"), "{failure}");
     }
-    assert!(bill(&dir, &["--day", "2026-11-20"], 0..1).contains("No request was admitted"));
+    assert!(
+        bill(&dir, &["--day", "2026-11-20"], 0..1).contains("No request of this period is billed")
+    );
     assert!(
         bill(&dir, &["--from", "2026-11-20", "--to", "2026-12-20"], 0..1).contains("No request")
     );
@@ -119,7 +121,7 @@ fn a_bill_of_a_tenant_without_requests_names_those_who_have_some() {
     let text = bill(&dir, &["--month", "2026-10", "--tenant", "acme"], 0..100);
     assert!(text.contains("No request of tenant acme was admitted in this period.\n"), "{text}");
     let text = bill(&dir, &["--month", "2026-10"], 0..100);
-    assert!(text.contains("No request was admitted in this period.\n"), "{text}");
+    assert!(text.contains("No request of this period is billed.\n"), "{text}");
 }
 
 #[test]

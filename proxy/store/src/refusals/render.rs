@@ -1,6 +1,7 @@
 //! Sums of refusals as text: for people, for spreadsheets, for programs.
 
 use clap::ValueEnum;
+use comfy_table::{CellAlignment, Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
 use taximeter_billing::{csv_cell, printable};
@@ -18,6 +19,9 @@ pub enum RefusalsFormat {
     /// For programs
     Json,
 }
+
+/// What a table may lack.
+const LATE: &str = "A gateway that runs adds its counts once a minute.\n";
 
 impl RefusalSums {
     /// Writes the sums as text.
@@ -80,15 +84,17 @@ fn total(sums: &[RefusalSum]) -> u64 {
 fn table(asked: &RefusalQuestion, sums: &[RefusalSum]) -> String {
     let mut out = format!("Requests without a record: {}\n\n", asked.period.heading(&asked.zone));
     if sums.is_empty() {
-        return out + "None.\n";
+        return out + "None.\n" + LATE;
     }
     let time = asked.every.map(|every| match every {
         Every::Minute => "minute",
         Every::Hour => "hour",
         Every::Day => "day",
     });
-    let head = time.into_iter().chain(["tenant", "reason", "status", "admitted", "requests"]);
-    let mut lines: Vec<Vec<String>> = vec![head.map(str::to_owned).collect()];
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+        .set_header(time.into_iter().chain(["tenant", "reason", "status", "admitted", "requests"]));
     for RefusalSum { from, kind, count } in sums {
         let tenant = match &kind.tenant {
             Some(tenant) => printable(tenant.as_str()),
@@ -98,24 +104,17 @@ fn table(asked: &RefusalQuestion, sums: &[RefusalSum]) -> String {
         let admitted = if kind.admitted { "yes" } else { "no" }.to_owned();
         let status = kind.status.map_or_else(|| "–".to_owned(), |status| status.to_string());
         let cells = [tenant, printable(&kind.reason), status, admitted, count.to_string()];
-        lines.push(from.map(|from| when(asked, from)).into_iter().chain(cells).collect());
+        table.add_row(from.map(|from| when(asked, from)).into_iter().chain(cells));
     }
-    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = lines.iter().filter_map(|line| line.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<_> = (0..columns).map(width).collect();
-    for line in &lines {
-        for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-            if column + 1 == columns {
-                out += &format!("{cell:>width$}\n");
-            } else {
-                out += &format!("{cell:<width$}  ");
-            }
+    let columns = table.column_count();
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index + 1 == columns {
+            column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    out += &format!("\nIn all: {}\n", total(sums));
+    out += &table.trim_fmt();
+    out += &format!("\n\nIn all: {}\n{LATE}", total(sums));
     out
 }
 
@@ -215,7 +214,7 @@ mod tests {
 
     #[test]
     fn nothing_is_told_as_nothing() {
-        assert!(table(&asked(None), &[]).ends_with("\nNone.\n"));
+        assert!(table(&asked(None), &[]).contains("\nNone.\n"));
         assert_eq!(csv(&asked(None), &[]).lines().count(), 1);
         let json: serde_json::Value = serde_json::from_str(&json(&asked(None), &[])).unwrap();
         assert_eq!((&json["rows"], &json["total"]), (&serde_json::json!([]), &0.into()));

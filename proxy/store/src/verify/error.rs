@@ -1,5 +1,9 @@
 //! Why a ledger cannot be verified, and how a verification tells its progress.
 
+use std::io;
+use std::path::PathBuf;
+
+use taximeter_billing::{BillError, PeriodError};
 use taximeter_journal::JournalError;
 
 use crate::error::StoreError;
@@ -16,4 +20,29 @@ pub enum VerifyError {
     /// The store cannot be read at all.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The manifest of an export cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The manifest.
+        path: PathBuf,
+        /// Cause.
+        source: io::Error,
+    },
+    /// A file is not the manifest of an export.
+    #[error("{} is not the manifest of an export: {source}", path.display())]
+    NoManifest {
+        /// The file.
+        path: PathBuf,
+        /// Cause.
+        source: serde_json::Error,
+    },
+    /// The period of an export is none.
+    #[error(transparent)]
+    Period(#[from] PeriodError),
+    /// The sums of the period cannot be made.
+    #[error(transparent)]
+    Bill(#[from] BillError),
+    /// A sum that a decimal cannot hold.
+    #[error("the sums are too large to be kept exactly")]
+    TooLarge,
 }

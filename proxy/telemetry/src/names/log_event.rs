@@ -183,7 +183,7 @@ log_events! {
     StoreRejected: "store_rejected", Critical, ["reason", "path"],
         "A ledger entry cannot be read and was set aside.";
     StoreFailed: "store_failed", Warn, ["reason"],
-        "The store could not be fed. The journal keeps the missing entries.";
+        "The store could not be fed. The journal keeps the missing entries. Told once for each reason in a row.";
     PushRejected: "push_rejected", Critical, ["id", "reason"],
         "The receiver of `export.push` rejected an event.";
     PushFailed: "push_failed", Warn, ["reason"],

@@ -199,7 +199,7 @@ fn a_period_without_requests_says_so_and_a_split_that_makes_no_sense_is_refused(
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     let empty = page(&gateway.admin("/usage?span=last-month"));
-    assert!(empty.contains("No request was admitted in this period."), "{empty}");
+    assert!(empty.contains("No request of this period is billed."), "{empty}");
     assert!(empty.contains("No request of this period has a label."), "{empty}");
     for by in ["day", "meter", "key,key", "label:a,label:b", "label:", "colour"] {
         let refused = gateway.admin(&format!("/usage?by={by}"));
@@ -208,7 +208,7 @@ fn a_period_without_requests_says_so_and_a_split_that_makes_no_sense_is_refused(
         assert!(problem["allowed"].as_str().is_some_and(|names| names.contains("label:NAME")));
     }
     let beyond = page(&gateway.admin("/usage?page=2"));
-    assert!(beyond.contains("No request was admitted in this period."), "{beyond}");
+    assert!(beyond.contains("No request of this period is billed."), "{beyond}");
     assert_eq!(gateway.admin("/usage?page=0").status(), 400);
 }
 

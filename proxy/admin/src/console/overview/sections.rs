@@ -328,7 +328,7 @@ fn lines(
                         }
                     }
                     @if bill.rows.is_empty() {
-                        tr { td colspan="6" { "No request was admitted in this period." } }
+                        tr { td colspan="6" { "No request of this period is billed." } }
                     }
                 }
             } }

@@ -159,7 +159,7 @@ fn table(data: &UsageData<'_>) -> Markup {
                 }
                 @if lines.is_empty() {
                     tr { td colspan=(dimensions.len() + 7) {
-                        @if bill.rows.is_empty() { "No request was admitted in this period." }
+                        @if bill.rows.is_empty() { "No request of this period is billed." }
                         @else { "This page has no lines." }
                     } }
                 }

@@ -5,19 +5,18 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use anyhow::Context as _;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, Format, SequenceRange};
-use taximeter_store::Store;
-use taximeter_store::export::Content;
-use taximeter_store::terms::{Scope, Terms};
-use taximeter_store::verify::Findings;
 
-use crate::commands::hex::hex;
+use super::error::VerifyError;
+use super::findings::Findings;
+use crate::Store;
+use crate::export::{Content, hex};
+use crate::terms::{Scope, Terms};
 
 /// Bytes of one read.
 const PIECE_BYTES: usize = 64 << 10;
@@ -75,19 +74,21 @@ struct LedgerSums {
 /// Formats with the cost before corrections. All others have the cost with corrections.
 const RECORDS: [Content; 2] = [Content::Records(Format::Ndjson), Content::Parquet];
 
-/// Reads the manifest at `path` and the files beside it, and compares them with the store.
+/// Reads the manifest of an export at `path` and the files beside it, and compares them with the
+/// store.
 ///
 /// Errors: the manifest cannot be read, or the store.
-pub(super) fn verify(
+pub fn verify_export(
     path: &Path,
     store: &mut Store,
     terms: &Terms,
     now: Timestamp,
     findings: &mut Findings,
-) -> anyhow::Result<()> {
-    let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+) -> Result<(), VerifyError> {
+    let text = fs::read(path)
+        .map_err(|source| VerifyError::Unreadable { path: path.to_owned(), source })?;
     let manifest: Manifest = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is not the manifest of an export", path.display()))?;
+        .map_err(|source| VerifyError::NoManifest { path: path.to_owned(), source })?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut bytes = 0;
     for listed in &manifest.files {
@@ -143,7 +144,7 @@ fn read(path: &Path) -> io::Result<(u64, String)> {
 }
 
 impl LedgerSums {
-    fn read(store: &mut Store, terms: &Terms, scope: Scope<'_>) -> anyhow::Result<Self> {
+    fn read(store: &mut Store, terms: &Terms, scope: Scope<'_>) -> Result<Self, VerifyError> {
         let mut ledger = Self::default();
         store.hours(scope.period, scope.tenant, |key, hour| {
             if let (false, Some(currency), Some(cost)) =
@@ -151,14 +152,14 @@ impl LedgerSums {
             {
                 add(&mut ledger.posted, currency, cost)?;
             }
-            Ok::<_, anyhow::Error>(())
+            Ok::<_, VerifyError>(())
         })?;
         let credits = terms.hours(store, scope, |_, key, hour| {
             ledger.requests += hour.sums.requests;
             if let (Some(currency), Some(cost)) = (&key.currency, hour.sums.cost) {
                 add(&mut ledger.owed, currency, cost)?;
             }
-            Ok::<_, anyhow::Error>(())
+            Ok::<_, VerifyError>(())
         })?;
         for credit in &credits {
             add(&mut ledger.owed, &credit.currency, -credit.amount)?;
@@ -168,10 +169,10 @@ impl LedgerSums {
     }
 }
 
-fn add(money: &mut Money, currency: &str, amount: Decimal) -> anyhow::Result<()> {
+fn add(money: &mut Money, currency: &str, amount: Decimal) -> Result<(), VerifyError> {
     let sum = money.entry(currency.to_owned()).or_default();
     let added = sum.checked_add(amount);
-    *sum = added.context("the sums are too large to be kept exactly")?;
+    *sum = added.ok_or(VerifyError::TooLarge)?;
     Ok(())
 }
 

@@ -12,13 +12,13 @@ const PAIRS_MAX: usize = 1024;
 
 /// How many records were written in the current second.
 #[derive(Debug, Default)]
-pub(super) struct FloodGuard {
+pub(super) struct RecordAllowance {
     second: u64,
     written: HashMap<(TenantId, Option<u16>), u32>,
     by_others: u32,
 }
 
-impl FloodGuard {
+impl RecordAllowance {
     /// Whether one more record may be written in `second`; it counts as written then.
     pub(super) fn has_room(&mut self, second: u64, tenant: &TenantId, status: Option<u16>) -> bool {
         if self.second != second {
@@ -44,10 +44,10 @@ mod tests {
 
     #[test]
     fn of_each_tenant_and_status_so_many_records_are_written_in_a_second() {
-        let mut guard = FloodGuard::default();
+        let mut allowance = RecordAllowance::default();
         let (acme, globex) = (TenantId("acme".into()), TenantId("globex".into()));
         let mut written = |second, tenant, status| {
-            (0..500).filter(|_| guard.has_room(second, tenant, status)).count()
+            (0..500).filter(|_| allowance.has_room(second, tenant, status)).count()
         };
         for second in [0, 1, 7] {
             for (tenant, status) in [(&acme, Some(429)), (&acme, None), (&globex, Some(429))] {
@@ -59,10 +59,11 @@ mod tests {
 
     #[test]
     fn any_number_of_tenants_takes_the_same_memory() {
-        let mut guard = FloodGuard::default();
+        let mut allowance = RecordAllowance::default();
         let tenant = |number: usize| TenantId(format!("tenant-{number}").into());
-        let written = (0..100_000).filter(|number| guard.has_room(1, &tenant(*number), Some(500)));
+        let written =
+            (0..100_000).filter(|number| allowance.has_room(1, &tenant(*number), Some(500)));
         assert_eq!(written.count(), PAIRS_MAX + RECORDS_PER_SECOND_MAX as usize);
-        assert_eq!(guard.written.len(), PAIRS_MAX);
+        assert_eq!(allowance.written.len(), PAIRS_MAX);
     }
 }
