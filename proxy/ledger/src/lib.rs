@@ -23,7 +23,6 @@
 //! journal is on disk. `resume` finds the next readable entry after damage.
 
 mod charge;
-mod compact;
 mod completion;
 mod digest;
 mod encoding;
@@ -52,7 +51,9 @@ pub use completion::{
     Completion, PENDING_AGE_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingRequest, PendingRequests,
 };
 pub use digest::{Digest, Digester};
-pub use encoding::{DecodeError, PostView, StringsSoFar};
+pub use encoding::{
+    DecodeError, PostBytes, PostNumbers, PostNumbersReader, PostView, StringsSoFar,
+};
 pub use entry::{Checkpoint, Completed, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
 pub use frame::{ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position};

@@ -86,6 +86,7 @@ mod fed;
 mod feed;
 pub mod feeder;
 pub mod format;
+mod forms;
 mod granularity;
 mod journals;
 mod keeper;
