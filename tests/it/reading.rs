@@ -16,7 +16,7 @@ use crate::gateway::{Gateway, Setup, records, taximeter};
 use crate::http::{bare, json_answer};
 use crate::patience::patiently;
 use crate::volume::{
-    NOBODY, Volume, as_reader, by, close_to_readers, is_root, listing, open_again,
+    Kind, NOBODY, Volume, as_reader, by, close_to_readers, is_root, listing, open_again,
 };
 
 /// Requests in a ledger.
@@ -192,24 +192,28 @@ fn a_user_who_may_only_read_gets_the_same_answers_and_leaves_nothing_behind() {
 
 #[test]
 fn a_volume_that_cannot_be_written_is_read_and_stays_as_it_is() {
-    for left in ALL {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let Some(volume) = Volume::mount(folder.path(), 16 << 10) else { return };
-        let folder = leave(left, folder);
-        let data = folder.path().join("data");
-        let (written, expected, read) = (open_folder(), open_folder(), open_folder());
-        copy(&data, &written.path().join("data"));
-        let expected =
-            said(&written.path().join("data"), expected.path(), |words| taximeter(words));
+    Kind::each(a_volume_that_cannot_be_written_is_read_and_stays_as_it_is, |kind| {
+        ALL.into_iter().for_each(|left| read_only(kind, left));
+    });
+}
 
-        volume.may_be_written(false);
+fn read_only(kind: Kind, left: Left) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let volume = Volume::mount(kind, folder.path(), 16 << 10);
+    let folder = leave(left, folder);
+    let data = folder.path().join("data");
+    let (written, expected, read) = (open_folder(), open_folder(), open_folder());
+    copy(&data, &written.path().join("data"));
+    let expected = said(&written.path().join("data"), expected.path(), |words| taximeter(words));
+
+    let (before, answers, after) = volume.only_to_be_read(|run| {
         let before = listing(&data);
-        let answers = said(&data, read.path(), |words| taximeter(words));
-        for (answer, expected) in answers.iter().zip(&expected) {
-            assert_eq!(answer, expected, "{left:?}");
-        }
-        assert_eq!(listing(&data), before, "{left:?}");
+        (before, said(&data, read.path(), run), listing(&data))
+    });
+    for (answer, expected) in answers.iter().zip(&expected) {
+        assert_eq!(answer, expected, "{kind:?}, {left:?}");
     }
+    assert_eq!(after, before, "{kind:?}, {left:?}");
 }
 
 /// The gateway runs as one user. Root and a third user ask.
