@@ -169,7 +169,8 @@ impl Volume {
     pub(crate) fn only_to_be_read<T>(&self, read: impl FnOnce(fn(&[&str]) -> Output) -> T) -> T {
         let remount = |how: &str| match self.kind {
             Kind::Ext4 | Kind::Memory => {
-                let options = format!("remount,{how}");
+                // What else the options of one in memory say may not be said again.
+                let options = format!("remount,bind,{how}");
                 is_done(Command::new("mount").args(["-o", &options]).arg(&self.at))
             }
             Kind::Limits => {
