@@ -11,6 +11,7 @@ mod balancer;
 mod client;
 mod collector;
 mod engine;
+mod engine_errors;
 mod fixtures;
 mod frames;
 mod gateway;

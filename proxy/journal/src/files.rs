@@ -7,7 +7,7 @@ use std::sync::Arc;
 use taximeter_ledger::{Digest, Digester, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark};
 use uuid::Uuid;
 
-use super::disk::{Disk, How, Identity, OpenFile, Status};
+use super::disk::{Disk, How, Identity, OpenFile, Status, is_without_room};
 
 /// The segment that is written to.
 #[derive(Debug)]
@@ -69,9 +69,13 @@ impl Segment {
         disk: &dyn Disk,
     ) -> io::Result<Self> {
         let file = disk.open(path, How::Append)?;
-        file.set_len(length)?;
+        // A file system that copies on write may have no room for it. The next write cuts it off.
+        let torn = match file.set_len(length) {
+            Err(error) if is_without_room(&error) => true,
+            done => done.map(|()| false)?,
+        };
         let identity = file.status()?.identity;
-        Ok(Self { file, path: path.to_owned(), identity, ledger, length, torn: false, digester })
+        Ok(Self { file, path: path.to_owned(), identity, ledger, length, torn, digester })
     }
 
     /// Appends all of `frames`, or nothing that outlives the next attempt.
@@ -172,16 +176,20 @@ pub(super) fn ledger(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<Le
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let file = disk.open(&unnamed, How::Create)?;
-    write(&*file, format!("{ledger}\n").as_bytes())?;
-    if synced {
-        file.sync()?;
+    let name = || {
+        let file = disk.open(&unnamed, How::Create)?;
+        write(&*file, format!("{ledger}\n").as_bytes())?;
+        if synced {
+            file.sync()?;
+        }
+        disk.rename(&unnamed, &path)?;
+        if synced { disk.sync_dir(dir) } else { Ok(()) }
+    };
+    match name() {
+        // The header of each segment has it too, so the next start writes the file.
+        Err(error) if is_without_room(&error) => Ok(ledger),
+        done => done.map(|()| ledger),
     }
-    disk.rename(&unnamed, &path)?;
-    if synced {
-        disk.sync_dir(dir)?;
-    }
-    Ok(ledger)
 }
 
 /// The identity that the file in `dir` says. `None` if there is no such file, or if a power cut has

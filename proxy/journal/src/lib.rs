@@ -33,7 +33,9 @@
 //! each entry it reads only what changes a sum. It cuts off a torn tail. It posts the requests that
 //! were open as `gateway_died`, at the price of their admission: with their last progress, or, if
 //! they had reported none, with a prompt that is estimated from the length of the body. Then it
-//! writes a checkpoint. `taximeter verify` reads everything (`examine.rs`).
+//! writes a checkpoint. If the volume has no room for these, they are the first entries of the
+//! queue, and the writer tries until there is room. `taximeter verify` reads everything
+//! (`examine.rs`).
 //!
 //! # Pending requests
 //!
@@ -118,7 +120,7 @@ use std::thread::JoinHandle;
 
 use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
 
-pub use self::error::{AppendError, JournalError, Loss};
+pub use self::error::{AppendError, JournalError, Loss, remedy};
 pub use self::examine::{Examination, examine};
 pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;

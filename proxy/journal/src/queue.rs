@@ -106,18 +106,18 @@ enum Stage {
 }
 
 impl Queue {
-    /// A queue that goes on with `frames`, of which there are none yet.
+    /// A queue that goes on with `frames`.
     pub(super) fn new(options: Options, frames: Frames) -> Self {
-        let written = frames.last().seq;
+        let written = frames.taken().0.seq;
         // A start syncs what it goes on with.
         let synced = if options.is_synced() { written } else { 0 };
         let state = State {
             written,
-            frames,
-            held_bytes: 0,
+            held_bytes: frames.queued_bytes(),
             waiting: Vec::new(),
             ready: Vec::new(),
-            bell: Bell::Quiet,
+            bell: if frames.is_empty() { Bell::Quiet } else { Bell::Rung },
+            frames,
             stage: Stage::Open,
             failing: false,
             lost: 0,
