@@ -92,12 +92,12 @@ pub(super) fn open(
     };
     let mut segment = match (&found.tail, &digester) {
         (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {
-            if header.has_sync_marks == options.is_synced() {
+            if header.has_sync_marks == options.is_synced() && !files::is_compressed(path) {
                 let end = (*offset, digester.clone());
                 Segment::open(path, end, ledger, &*journal_dir.disk)
                     .map_err(JournalError::io("open", path))?
             } else {
-                // One segment, one promise.
+                // One segment, one promise. And a compressed one is closed.
                 if options.is_synced() {
                     files::sync(path, &*journal_dir.disk)
                         .map_err(JournalError::io("sync", path))?;

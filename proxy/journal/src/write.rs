@@ -77,6 +77,7 @@ impl JournalDir {
 impl Writer {
     pub(super) fn new(journal_dir: JournalDir, queue: Arc<Queue>, segment: Segment) -> Self {
         let digest = segment.digest();
+        queue.opened(segment.first_seq());
         Self { journal_dir, queue, segment, digest }
     }
 
@@ -149,6 +150,7 @@ impl Writer {
             let Self { journal_dir, queue, digest, .. } = self;
             self.segment =
                 journal_dir.begin(&queue.options, batch.before, *digest, (&[], &batch.bytes))?;
+            queue.opened(self.segment.first_seq());
         } else {
             self.mark_synced();
             self.segment.append(&batch.bytes)?;
@@ -183,10 +185,11 @@ impl Writer {
         let table = strings.to_frame(self.journal_dir.ledger);
         let frames = (table.as_slice(), frames.as_slice());
         self.segment = self.journal_dir.begin(&self.queue.options, before, follows, frames)?;
+        self.queue.opened(self.segment.first_seq());
         let JournalDir { dir, disk, .. } = &self.journal_dir;
         for (first, path) in files::list(dir, &**disk)? {
             if first > before.seq + 1 {
-                disk.remove(&path)?;
+                files::remove(&path, &**disk)?;
             }
         }
         if self.queue.options.is_synced() {
