@@ -88,6 +88,7 @@ mod robust_connections;
 mod rolling;
 mod routes;
 mod running_usage;
+mod segments;
 mod sockets;
 mod streams;
 mod telemetry;

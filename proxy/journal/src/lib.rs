@@ -70,6 +70,13 @@
 //! A segment that is only a header says how many entries it replaces. Their numbers are not given
 //! again.
 //!
+//! # Compression
+//!
+//! A thread compresses closed segments, one at a time and at the lowest priority (`compress.rs`).
+//! Nobody waits for it. A compressed segment is read through `SegmentFile` (`files.rs`), which gives
+//! the bytes of the plain one. So digests, offsets and the search behind damage are the same.
+//! Damage costs the entries of a piece of 32 KiB (`compressed.rs`).
+//!
 //! # Rejected entries
 //!
 //! An entry that is intact but that this version cannot understand is not damage. A start continues
@@ -92,6 +99,8 @@
 //! or loses its power at any operation. A power cut with `os` may take what the kernel has not
 //! written, also from the middle.
 
+mod compress;
+mod compressed;
 mod disk;
 pub mod disk_budget;
 mod error;
@@ -120,6 +129,7 @@ use std::thread::JoinHandle;
 
 use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
 
+pub use self::compress::compress;
 pub use self::error::{AppendError, JournalError, Loss, remedy};
 pub use self::examine::{Examination, examine};
 pub use self::options::{Event, Options};
@@ -129,6 +139,7 @@ pub use self::recover::{LOCK, Recovery};
 pub use self::retain::Retention;
 pub use self::state::{JournalState, Segments};
 
+use self::compress::Background;
 use self::disk::{Disk, Kernel};
 use self::queue::Queue;
 
@@ -149,6 +160,7 @@ pub struct Journal(Arc<Handle>);
 struct Handle {
     queue: Arc<Queue>,
     writer: Mutex<Option<JoinHandle<Result<(), JournalError>>>>,
+    compressor: Mutex<Option<Background>>,
     dir: PathBuf,
 }
 
@@ -166,9 +178,14 @@ impl Journal {
         options: Options,
         price: &Price<'_>,
     ) -> Result<(Self, Recovery), JournalError> {
-        Self::open_on(dir, options, price, Arc::new(Kernel))
+        let (journal, recovery) = Self::open_on(dir, options, price, Arc::new(Kernel))?;
+        let compressor = Background::start(dir, &journal.0.queue)
+            .map_err(JournalError::io("start to compress the segments of", dir))?;
+        *journal.0.compressor.lock().unwrap_or_else(PoisonError::into_inner) = Some(compressor);
+        Ok((journal, recovery))
     }
 
+    /// Opens it without the thread that compresses closed segments.
     fn open_on(
         dir: &Path,
         options: Options,
@@ -177,7 +194,8 @@ impl Journal {
     ) -> Result<(Self, Recovery), JournalError> {
         let (queue, writer, recovery) = recover::open(dir, options, price, disk)?;
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
-        let handle = Handle { queue, writer: Mutex::new(Some(writer)), dir: dir.to_owned() };
+        let writer = Mutex::new(Some(writer));
+        let handle = Handle { queue, writer, compressor: Mutex::new(None), dir: dir.to_owned() };
         Ok((Self(Arc::new(handle)), recovery))
     }
 
@@ -267,6 +285,12 @@ impl Journal {
 impl Handle {
     fn close(&self) -> Result<(), JournalError> {
         self.queue.close();
+        // Another process may open the journal as soon as the writer has left.
+        if let Some(compressor) =
+            self.compressor.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            compressor.stop();
+        }
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer else { return Ok(()) };
         let panicked = |_| io::Error::other("the writer has panicked");

@@ -267,11 +267,11 @@ impl Found {
         if let (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) =
             (&self.tail, digester)
         {
-            if header.has_sync_marks == options.is_synced() {
+            if header.has_sync_marks == options.is_synced() && !files::is_compressed(path) {
                 let opened = Segment::open(path, (*offset, digester), *ledger, &**disk);
                 return Ok((path.clone(), Ok(opened.map_err(JournalError::io("open", path))?)));
             }
-            // One segment, one promise.
+            // One segment, one promise. And a compressed one is closed.
             if options.is_synced() {
                 files::sync(path, &**disk).map_err(JournalError::io("sync", path))?;
             }

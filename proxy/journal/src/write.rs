@@ -101,6 +101,9 @@ impl Writer {
         before: Option<Digest>,
     ) -> Self {
         let digest = segment.as_ref().map_or(before, Segment::digest);
+        if let Some(segment) = &segment {
+            queue.opened(segment.first_seq());
+        }
         Self { journal_dir, queue, segment, digest }
     }
 
@@ -181,7 +184,9 @@ impl Writer {
             }
             _ => {
                 let frames = (&[][..], &batch.bytes[..]);
-                segment.insert(journal_dir.begin(&queue.options, batch.before, *digest, frames)?)
+                let begun = journal_dir.begin(&queue.options, batch.before, *digest, frames)?;
+                queue.opened(begun.first_seq());
+                segment.insert(begun)
             }
         };
         if self.queue.options.durability == Durability::Sync {
@@ -217,11 +222,12 @@ impl Writer {
         let table = strings.to_frame(self.journal_dir.ledger);
         let frames = (table.as_slice(), frames.as_slice());
         let begun = self.journal_dir.begin(&self.queue.options, before, follows, frames)?;
+        self.queue.opened(begun.first_seq());
         let segment = self.segment.insert(begun);
         let JournalDir { dir, disk, .. } = &self.journal_dir;
         for (first, path) in files::list(dir, &**disk)? {
             if first > before.seq + 1 {
-                disk.remove(&path)?;
+                files::remove(&path, &**disk)?;
             }
         }
         if self.queue.options.is_synced() {

@@ -56,7 +56,9 @@ pub use encoding::{
 };
 pub use entry::{Checkpoint, Completed, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
-pub use frame::{ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position};
+pub use frame::{
+    ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position, frame_bytes,
+};
 pub use gaps::{GAP_BUCKETS, Gaps};
 pub use id::{LedgerId, RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use kind::Kind;

@@ -44,6 +44,10 @@ impl Event for JournalChanged<'_> {
             taximeter_journal::Event::SyncFailed { error } => {
                 to.tell(LogEvent::LedgerSyncFailed, [("error", text(error))]);
             }
+            taximeter_journal::Event::NotCompressed { path, error } => to.tell(
+                LogEvent::LedgerNotCompressed,
+                [("path", text(&path.display())), ("error", text(error))],
+            ),
             taximeter_journal::Event::SegmentLost { path } => {
                 to.tell(LogEvent::LedgerSegmentLost, [("path", text(&path.display()))]);
             }
