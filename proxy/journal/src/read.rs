@@ -30,6 +30,7 @@ pub struct Entries {
     segment: Option<SegmentReader>,
     piece: Vec<u8>,
     is_digesting: bool,
+    completes: fn(Kind) -> bool,
     /// Segments that are not what the ones behind them say.
     altered: Vec<Altered>,
 }
@@ -159,12 +160,28 @@ impl Entries {
         let piece = vec![0; PIECE_BYTES];
         let dir = dir.to_owned();
         let (position, segment, altered) = (None, None, Vec::new());
-        Self { disk, dir, from, position, segment, piece, is_digesting: false, altered }
+        Self {
+            disk,
+            dir,
+            from,
+            position,
+            segment,
+            piece,
+            is_digesting: false,
+            completes: |_| true,
+            altered,
+        }
     }
 
     /// The same; each segment is held against what the next one says of it.
     pub(super) fn digesting(self) -> Self {
         Self { is_digesting: true, ..self }
+    }
+
+    /// Only entries of these kinds get their payloads, which costs most of reading.
+    #[must_use]
+    pub fn completing(self, kinds: fn(Kind) -> bool) -> Self {
+        Self { completes: kinds, ..self }
     }
 
     /// Segments that are not what the ones behind them say, as far as it has been read.
@@ -258,7 +275,7 @@ impl Entries {
         {
             return Ok(mem::replace(&mut segment.last, last) != last);
         }
-        let mut reader = Reader::new(self.position, self.from);
+        let mut reader = Reader::new(self.position, self.from).completing(self.completes);
         if self.is_digesting {
             reader = reader.digesting();
         }

@@ -21,9 +21,12 @@ pub struct FramedEntry {
     pub chain: u32,
     /// Offset of the frame in its segment.
     pub offset: u64,
+    /// The ledger.
+    pub ledger: LedgerId,
     /// Kind of the entry.
     pub kind: Kind,
-    /// The payload of the entry, with all of its strings.
+    /// The payload of the entry, with all of its strings. Empty if the reader does not complete this
+    /// kind.
     pub payload: Vec<u8>,
     /// Why strings are missing in the payload, if damage before the entry has taken them.
     pub fault: Option<String>,
@@ -123,6 +126,7 @@ pub struct Reader {
     offset: u64,
     state: State,
     header: Option<SegmentHeader>,
+    ledger: LedgerId,
     /// What the checks of its frames are seeded with.
     seed: u32,
     /// The last entry.
@@ -132,6 +136,7 @@ pub struct Reader {
     /// End of the last entry.
     entry_end: u64,
     strings: StringTable,
+    completes: fn(Kind) -> bool,
     after: Option<Position>,
     from: u64,
     is_digesting: bool,
@@ -164,11 +169,13 @@ impl Reader {
             offset: 0,
             state: State::Header,
             header: None,
+            ledger: LedgerId::default(),
             seed: 0,
             position: Position::START,
             chain: 0,
             entry_end: 0,
             strings: StringTable::default(),
+            completes: |_| true,
             after,
             from,
             is_digesting: false,
@@ -182,7 +189,7 @@ impl Reader {
     pub fn resuming(ledger: LedgerId, before: Position, table: &[u8]) -> Self {
         let mut reader = Self::new(None, 0);
         reader.state = State::Frames;
-        reader.seed = ledger.seed();
+        (reader.ledger, reader.seed) = (ledger, ledger.seed());
         (reader.position, reader.chain) = (before, before.chain);
         reader.feed(table);
         reader
@@ -192,6 +199,13 @@ impl Reader {
     #[must_use]
     pub const fn digesting(mut self) -> Self {
         self.is_digesting = true;
+        self
+    }
+
+    /// Makes the reader complete only the payloads of these kinds, which costs most of reading.
+    #[must_use]
+    pub const fn completing(mut self, kinds: fn(Kind) -> bool) -> Self {
+        self.completes = kinds;
         self
     }
 
@@ -305,7 +319,7 @@ impl Reader {
                 self.digester = self.is_digesting.then(|| header.digester(bytes));
                 self.position = header.before;
                 self.chain = header.before.chain;
-                self.seed = header.ledger.seed();
+                (self.ledger, self.seed) = (header.ledger, header.ledger.seed());
                 self.header = Some(header);
                 self.state = State::Frames;
                 self.consume(HEADER_BYTES);
@@ -428,25 +442,21 @@ impl Reader {
             }
             return Ok(Step::Passed);
         };
+        let ledger = self.ledger;
+        let entry = |payload, fault| {
+            Step::Entry(FramedEntry { seq, chain, offset, ledger, kind, payload, fault })
+        };
+        if !(self.completes)(kind) {
+            let _ = self.strings.pass(payload);
+            return Ok(entry(Vec::new(), None));
+        }
         let mut whole = Vec::with_capacity(length + STRINGS_BYTES);
-        let completed = self.strings.complete(payload, &mut whole);
-        if let Err(error) = completed {
+        if let Err(error) = self.strings.complete(payload, &mut whole) {
             // Others need the strings behind the one that is missing.
             let _ = self.strings.pass(payload);
-            let reason = error.to_string();
-            whole.clear();
-            whole.extend_from_slice(payload);
-            let fault = Some(reason);
-            return Ok(Step::Entry(FramedEntry {
-                seq,
-                chain,
-                offset,
-                kind,
-                payload: whole,
-                fault,
-            }));
+            return Ok(entry(payload.to_vec(), Some(error.to_string())));
         }
-        Ok(Step::Entry(FramedEntry { seq, chain, offset, kind, payload: whole, fault: None }))
+        Ok(entry(whole, None))
     }
 
     /// When the reader reaches the caller's last frame, it must be the same frame.

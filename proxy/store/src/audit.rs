@@ -15,7 +15,7 @@ use super::batch::Hours;
 use super::database::{AdmissionKey, Filter, Written};
 use super::error::StoreError;
 use super::granularity::Granularity;
-use super::post::Post;
+use super::post::{Place, Post};
 
 /// Sums that are gathered before they are compared, and those of one hour more.
 const SUMS_MAX: usize = 4096;
@@ -25,8 +25,8 @@ const SUMS_MAX: usize = 4096;
 pub enum Audited<'a, T> {
     /// A number of requests, and what was gathered from them.
     Posts(usize, T),
-    /// A request that cannot be read, by the number of its entry.
-    Unreadable(u64, DecodeError),
+    /// A request that cannot be read, by where its entry is.
+    Unreadable(Place, DecodeError),
     /// A correction of a request that the store has.
     Correction(&'a Correction),
     /// What bills are made of.
@@ -51,7 +51,7 @@ struct AuditPage<T> {
     gathered: T,
     /// What they add up to.
     due: Hours,
-    unreadable: Vec<(u64, DecodeError)>,
+    unreadable: Vec<(Place, DecodeError)>,
 }
 
 /// Where an audit stands.
@@ -116,8 +116,8 @@ impl Store {
         visit: &mut impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
         visit(Audited::Posts(page.posts, page.gathered));
-        for (seq, fault) in page.unreadable {
-            visit(Audited::Unreadable(seq, fault));
+        for (place, fault) in page.unreadable {
+            visit(Audited::Unreadable(place, fault));
         }
         for (key, parts) in page.due.take() {
             let AuditProgress { due, from, last } = progress;
@@ -174,13 +174,13 @@ impl<T: Default> AuditPage<T> {
             due: Hours::default(),
             unreadable: Vec::new(),
         };
-        for (seq, record) in page.iter() {
-            match Post::read(seq, record) {
+        for (place, payload) in page.iter() {
+            match Post::read(place, payload) {
                 Ok(post) => {
                     read.due.add_post(&post);
                     gather(&mut read.gathered, &post);
                 }
-                Err(fault) => read.unreadable.push((seq, fault)),
+                Err(fault) => read.unreadable.push((place, fault)),
             }
         }
         read

@@ -12,7 +12,7 @@ use taximeter_ledger::{
 };
 
 use super::forms::{Form, Forms};
-use super::post::Post;
+use super::post::{Place, Post};
 
 /// Microseconds of an hour.
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -33,8 +33,7 @@ pub(super) struct Batch<'a> {
 /// A request that may be new to the store.
 #[derive(Debug)]
 pub(super) struct NewPost<'a> {
-    /// Its entry.
-    pub(super) seq: u64,
+    pub(super) place: Place,
     pub(super) bytes: PostBytes<'a>,
     /// Its form in the batch.
     pub(super) form: usize,
@@ -89,7 +88,8 @@ impl<'a> Batch<'a> {
         match framed.kind {
             Kind::Post => {
                 let post = framed.post()?;
-                self.push_post(framed.seq, post).map_err(|error| framed.unreadable(&error))?;
+                let place = Place { ledger: framed.ledger, seq: framed.seq };
+                self.push_post(place, post).map_err(|error| framed.unreadable(&error))?;
             }
             Kind::Correction | Kind::Refusals => match framed.entry()? {
                 Entry::Correction(correction) => {
@@ -108,12 +108,16 @@ impl<'a> Batch<'a> {
     /// Takes one more request.
     ///
     /// Errors: it is none; the batch is as before.
-    pub(super) fn push_post(&mut self, seq: u64, bytes: PostBytes<'a>) -> Result<(), DecodeError> {
+    pub(super) fn push_post(
+        &mut self,
+        place: Place,
+        bytes: PostBytes<'a>,
+    ) -> Result<(), DecodeError> {
         let start = self.quantities.len();
-        match self.forms.read(&bytes, &mut self.quantities) {
+        match self.forms.read(place.ledger, &bytes, &mut self.quantities) {
             Ok((form, numbers)) => {
                 let quantities = start..self.quantities.len();
-                self.posts.push(NewPost { seq, bytes, form, numbers, quantities });
+                self.posts.push(NewPost { place, bytes, form, numbers, quantities });
                 Ok(())
             }
             Err(error) => {

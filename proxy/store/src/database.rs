@@ -14,7 +14,7 @@ use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 use super::batch::{Added, Batch};
 use super::error::StoreError;
 use super::granularity::Granularity;
-use super::post::Post;
+use super::post::{Place, Post};
 
 /// A database that keeps requests, corrections, and what both add up to by the hour.
 ///
@@ -166,8 +166,8 @@ pub struct Rebuilt {
 #[derive(Debug, Default)]
 pub struct Written {
     records: Vec<u8>,
-    /// The number of each one's entry, and where it ends.
-    ends: Vec<(u64, usize)>,
+    /// Where each one's entry is in a journal, and where it ends here.
+    ends: Vec<(Place, usize)>,
 }
 
 impl Written {
@@ -176,19 +176,19 @@ impl Written {
         self.ends.len()
     }
 
-    /// Each request with the number of its entry.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    /// Each request with where its entry is.
+    pub fn iter(&self) -> impl Iterator<Item = (Place, &[u8])> {
         let mut start = 0;
-        self.ends.iter().map(move |(seq, end)| {
+        self.ends.iter().map(move |(place, end)| {
             let record = self.records.get(start..*end).unwrap_or_default();
             start = *end;
-            (*seq, record)
+            (*place, record)
         })
     }
 
-    pub(super) fn push(&mut self, seq: u64, payload: &[u8]) {
+    pub(super) fn push(&mut self, place: Place, payload: &[u8]) {
         self.records.extend_from_slice(payload);
-        self.ends.push((seq, self.records.len()));
+        self.ends.push((place, self.records.len()));
     }
 
     /// Holds nothing any more but its memory.

@@ -6,16 +6,17 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_billing::{BilledRequest, CostLines, HourKey};
-use taximeter_ledger::{DecodeError, PostBytes, PostNumbers, PostNumbersReader};
+use taximeter_ledger::{DecodeError, LedgerId, PostBytes, PostNumbers, PostNumbersReader};
 use taximeter_pricing::{Flag, Source};
 
 /// Most forms, and most bytes of their strings, that are kept for the next batch.
 const KEPT_MAX: usize = 4096;
 const KEPT_BYTES_MAX: usize = 2 << 20;
 
-/// What requests with the same strings have in common.
+/// What requests of one ledger with the same strings have in common.
 #[derive(Debug)]
 pub(super) struct Form {
+    pub(super) ledger: LedgerId,
     /// As [`PostBytes`] has them.
     pub(super) strings: Box<[u8]>,
     pub(super) tenant: String,
@@ -33,16 +34,18 @@ pub(super) struct Form {
     pub(super) lines: CostLines,
 }
 
-/// Forms by their strings.
+/// Forms by their ledger and their strings.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
     forms: Vec<Form>,
+    /// The id of the ledger, and then the strings.
     by_strings: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
+    key: Vec<u8>,
     bytes: usize,
 }
 
 impl Form {
-    fn read(post: &PostBytes<'_>) -> Result<Self, DecodeError> {
+    fn read(ledger: LedgerId, post: &PostBytes<'_>) -> Result<Self, DecodeError> {
         let view = post.view()?;
         let numbers = PostNumbersReader::new(post.strings)?;
         let is_pending = view.flags.contains(&Flag::Pending);
@@ -50,6 +53,7 @@ impl Form {
         let lines = numbers.cost().map(|cost| CostLines::of(cost, source));
         let model = view.response_model.or(view.request_model);
         Ok(Self {
+            ledger,
             strings: post.strings.into(),
             tenant: view.tenant.to_owned(),
             model: model.map(str::to_owned),
@@ -129,21 +133,25 @@ impl Forms {
     /// Errors: it is no request.
     pub(super) fn read(
         &mut self,
+        ledger: LedgerId,
         post: &PostBytes<'_>,
         quantities: &mut Vec<Decimal>,
     ) -> Result<(usize, PostNumbers), DecodeError> {
-        let index = match self.by_strings.get(post.strings) {
+        self.key.clear();
+        self.key.extend_from_slice(ledger.0.as_bytes());
+        self.key.extend_from_slice(post.strings);
+        let index = match self.by_strings.get(&*self.key) {
             Some(index) => *index,
-            None => self.learn(post)?,
+            None => self.learn(ledger, post)?,
         };
         let form = self.forms.get(index).ok_or(DecodeError::Missing("form"))?;
         Ok((index, form.numbers.read(post.id, post.members, quantities)?))
     }
 
-    fn learn(&mut self, post: &PostBytes<'_>) -> Result<usize, DecodeError> {
-        let (form, index) = (Form::read(post)?, self.forms.len());
+    fn learn(&mut self, ledger: LedgerId, post: &PostBytes<'_>) -> Result<usize, DecodeError> {
+        let (form, index) = (Form::read(ledger, post)?, self.forms.len());
         self.bytes += form.strings.len();
-        self.by_strings.insert(form.strings.clone(), index);
+        self.by_strings.insert(self.key.as_slice().into(), index);
         self.forms.push(form);
         Ok(index)
     }

@@ -2,32 +2,43 @@
 
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::BilledRequest;
-use taximeter_ledger::{DecodeError, PostView, Record, RecordCost, RequestId, used_nothing};
+use taximeter_ledger::{
+    DecodeError, LedgerId, PostView, Record, RecordCost, RequestId, used_nothing,
+};
 use taximeter_pricing::Flag;
+
+/// Where an entry is: no other one is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The ledger.
+    pub ledger: LedgerId,
+    /// The sequence number.
+    pub seq: u64,
+}
 
 /// A request: the members that are added up or searched. The others are not read.
 #[derive(Debug)]
 pub struct Post<'a> {
-    /// The sequence number of its entry.
-    pub seq: u64,
+    /// Its entry.
+    pub place: Place,
     /// The complete payload of its entry.
     pub payload: &'a [u8],
     view: PostView<'a>,
 }
 
 impl<'a> Post<'a> {
-    /// Reads the payload of entry `seq`.
+    /// Reads the payload of an entry.
     ///
     /// Errors: it is no record.
-    pub(super) fn read(seq: u64, payload: &'a [u8]) -> Result<Self, DecodeError> {
-        Ok(Self { seq, payload, view: PostView::read(payload)? })
+    pub(super) fn read(place: Place, payload: &'a [u8]) -> Result<Self, DecodeError> {
+        Ok(Self { place, payload, view: PostView::read(payload)? })
     }
 
     /// Reads the whole record.
     ///
     /// Errors: it is no record.
     pub fn whole(&self) -> Result<Record, DecodeError> {
-        Record::decode(self.seq, self.payload)
+        Record::decode(self.place.seq, self.payload)
     }
 
     /// The id.

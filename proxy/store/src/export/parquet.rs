@@ -52,8 +52,8 @@ pub(super) fn parquet<W: Write + Send>(
 
 /// A page, in rows that were empty.
 fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, ExportError> {
-    for (seq, payload) in page.iter() {
-        rows.add(&decoded(seq, payload)?)?;
+    for (place, payload) in page.iter() {
+        rows.add(&decoded(place.seq, payload)?)?;
     }
     Ok(rows)
 }

@@ -65,8 +65,8 @@ impl<'a> Partitions<'a> {
         pages: Receiver<Written>,
     ) -> Result<(Vec<ManifestFile>, ExportTotals), PartFault> {
         for page in pages {
-            for (seq, payload) in page.iter() {
-                self.add(&decoded(seq, payload)?)?;
+            for (place, payload) in page.iter() {
+                self.add(&decoded(place.seq, payload)?)?;
             }
         }
         self.end_hour()?;

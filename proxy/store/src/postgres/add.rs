@@ -8,14 +8,14 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use super::ask::storable;
+use super::ask::{place, storable};
 use super::fault::Fault;
 use super::hours;
 use super::link::Link;
 use super::refusals;
 use super::schema::VERSION;
 use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
-use crate::post::Post;
+use crate::post::{Place, Post};
 
 const STATE: &str = "
     SELECT (SELECT version FROM taximeter.format),
@@ -25,11 +25,11 @@ const ADD_REQUESTS: &str = "
     INSERT INTO taximeter.requests
     SELECT nextval('taximeter.arrivals'), * FROM unnest(
         $1::bigint[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[],
-        $8::bigint[], $9::bigint[], $10::text[], $11::boolean[], $12::bytea[])
+        $8::bigint[], $9::uuid[], $10::bigint[], $11::text[], $12::boolean[], $13::bytea[])
     ON CONFLICT DO NOTHING
     RETURNING started_at, id";
 const REQUESTS: &str = "
-    SELECT started_at, id, seq, payload
+    SELECT started_at, id, ledger, seq, payload
     FROM unnest($1::bigint[], $2::uuid[]) AS asked (at, request)
         JOIN taximeter.requests ON started_at = at AND id = request";
 
@@ -97,7 +97,7 @@ fn add_posts<'a, 'b>(
         posts.iter().map(|post| post.payload(&mut Vec::new()).to_vec()).collect();
     let mut columns = Columns::default();
     for (post, payload) in posts.iter().zip(&payloads) {
-        columns.push(&Post::read(post.seq, payload).map_err(Fault::unreadable)?);
+        columns.push(&Post::read(post.place, payload).map_err(Fault::unreadable)?);
     }
     let rows = link.query(
         ADD_REQUESTS,
@@ -110,6 +110,7 @@ fn add_posts<'a, 'b>(
             (&columns.models, Type::TEXT_ARRAY),
             (&columns.input, Type::INT8_ARRAY),
             (&columns.output, Type::INT8_ARRAY),
+            (&columns.ledgers, Type::UUID_ARRAY),
             (&columns.seqs, Type::INT8_ARRAY),
             (&columns.gateways, Type::TEXT_ARRAY),
             (&columns.billed, Type::BOOL_ARRAY),
@@ -131,6 +132,7 @@ struct Columns<'a> {
     models: Vec<Option<Cow<'a, str>>>,
     input: Vec<Option<i64>>,
     output: Vec<Option<i64>>,
+    ledgers: Vec<Uuid>,
     seqs: Vec<i64>,
     gateways: Vec<Cow<'a, str>>,
     billed: Vec<bool>,
@@ -145,7 +147,8 @@ impl<'a> Columns<'a> {
         self.models.push(post.model().map(storable));
         self.input.push(view.input_tokens.map(u64::cast_signed));
         self.output.push(view.output_tokens.map(u64::cast_signed));
-        self.seqs.push(post.seq.cast_signed());
+        self.ledgers.push(post.place.ledger.0);
+        self.seqs.push(post.place.seq.cast_signed());
         self.gateways.push(storable(view.gateway));
         self.billed.push(!post.used_nothing());
     }
@@ -163,7 +166,7 @@ fn add_waiting(
         let correction = Correction::decode(row.try_get(2)?).map_err(Fault::unreadable)?;
         if let Some(post) = new.get(&read_key(&row)?) {
             let mut payload = Vec::new();
-            let post = Post::read(post.seq, post.payload(&mut payload));
+            let post = Post::read(post.place, post.payload(&mut payload));
             hours.add_correction(&post.map_err(Fault::unreadable)?, &correction);
         }
     }
@@ -182,10 +185,9 @@ fn add_corrections(
     let corrections = || amendments.iter().map(|amendment| &*amendment.correction);
     let (started, corrects): (Vec<_>, Vec<_>) = corrections().map(corrected_key).unzip();
     let given = [(&started as _, Type::INT8_ARRAY), (&corrects as _, Type::UUID_ARRAY)];
-    let mut requests: HashMap<Key, (u64, Vec<u8>)> = HashMap::new();
+    let mut requests: HashMap<Key, (Place, Vec<u8>)> = HashMap::new();
     for row in link.query(REQUESTS, &given)? {
-        let seq = row.try_get(2).map(i64::cast_unsigned)?;
-        requests.insert(read_key(&row)?, (seq, row.try_get(3)?));
+        requests.insert(read_key(&row)?, (place(&row, 2)?, row.try_get(4)?));
     }
     let ids: Vec<_> = corrections().map(|correction| correction.id.0).collect();
     let made: Vec<_> = corrections().map(|c| c.made_at.as_microsecond()).collect();
@@ -211,8 +213,8 @@ fn add_corrections(
         if !new.remove(&correction.id.0) {
             continue;
         }
-        if let Some((seq, payload)) = requests.get(&corrected_key(correction)) {
-            let post = Post::read(*seq, payload).map_err(Fault::unreadable)?;
+        if let Some((place, payload)) = requests.get(&corrected_key(correction)) {
+            let post = Post::read(*place, payload).map_err(Fault::unreadable)?;
             hours.add_correction(&post, correction);
         }
     }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
-use taximeter_ledger::{Correction, Position, Record};
+use taximeter_ledger::{Correction, LedgerId, Position, Record};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -13,20 +13,20 @@ use uuid::Uuid;
 use super::fault::Fault;
 use super::link::{Given, Link};
 use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::Post;
+use crate::post::{Place, Post};
 
 const CURSOR: &str = "
     SELECT seq, chain FROM taximeter.cursors WHERE gateway = $1 AND journal = $2";
 const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM taximeter.requests";
 
 const POSTS: &str = "
-    SELECT seq, payload
+    SELECT ledger, seq, payload
     FROM taximeter.requests
     WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3)
     ORDER BY started_at, id";
 
 const CORRECTIONS: &str = "
-    SELECT requests.seq, payload, correction
+    SELECT ledger, requests.seq, payload, correction
     FROM taximeter.corrections JOIN taximeter.requests
         ON requests.started_at = corrections.started_at AND requests.id = corrects
     WHERE corrections.started_at >= $1 AND corrections.started_at < $2
@@ -56,7 +56,7 @@ const COUNT_CORRECTIONS: &str = "
         AND ($3 IS NULL OR tenant = $3)";
 
 const ADMITTED: &str = "
-    SELECT started_at, id, seq, payload
+    SELECT started_at, id, ledger, seq, payload
     FROM taximeter.requests
     WHERE started_at >= $1 AND (started_at, id) >= ($1, $2) AND started_at < $3
         AND ($4 IS NULL OR tenant = $4) AND number <= $5
@@ -64,7 +64,7 @@ const ADMITTED: &str = "
     LIMIT $6";
 
 const ADMITTED_BEFORE: &str = "
-    SELECT started_at, id, seq, payload
+    SELECT started_at, id, ledger, seq, payload
     FROM taximeter.requests
     WHERE started_at <= $1 AND (started_at, id) < ($1, $2) AND started_at >= $3
         AND started_at < $4 AND ($5 IS NULL OR tenant = $5) AND number <= $6
@@ -79,7 +79,7 @@ const KEY_OF_LAST: &str = "
     LIMIT 1 OFFSET $5";
 
 const ARRIVED: &str = "
-    SELECT number, seq, payload
+    SELECT number, ledger, seq, payload
     FROM taximeter.requests
     WHERE number > $1 AND number <= $2
         AND started_at >= $3 AND started_at < $4 AND ($5 IS NULL OR tenant = $5)
@@ -117,7 +117,7 @@ pub(super) fn corrections(
     visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     ask(link, CORRECTIONS, period, tenant, |row| {
-        let correction = Correction::decode(row.try_get(2)?).map_err(Fault::unreadable)?;
+        let correction = Correction::decode(row.try_get(3)?).map_err(Fault::unreadable)?;
         Ok(visit(&post(row)?, &correction))
     })
 }
@@ -156,7 +156,7 @@ pub(super) fn admitted(
 ) -> Result<Vec<(AdmissionKey, Record)>, Fault> {
     let mut admitted = Vec::new();
     each_admitted(link, filter, newest, (start, limit), |row| {
-        admitted.push((admission_key(row)?, record(row, 2, 3)?));
+        admitted.push((admission_key(row)?, record(row, 3, 4)?));
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(admitted)
@@ -172,7 +172,7 @@ pub(super) fn written(
     let mut next = None;
     page.clear();
     each_admitted(link, filter, newest, (start, limit), |row| {
-        page.push(row.try_get(2).map(i64::cast_unsigned)?, row.try_get(3)?);
+        page.push(place(row, 2)?, row.try_get(4)?);
         if page.count() == limit as usize {
             next = Some(admission_key(row)?.next());
         }
@@ -220,7 +220,7 @@ pub(super) fn admitted_before(
         (&newest, Type::INT8),
         (&limit, Type::INT8),
     ];
-    collect(link, ADMITTED_BEFORE, &given, |row| Ok((admission_key(row)?, record(row, 2, 3)?)))
+    collect(link, ADMITTED_BEFORE, &given, |row| Ok((admission_key(row)?, record(row, 3, 4)?)))
 }
 
 pub(super) fn key_of_last(
@@ -258,7 +258,7 @@ pub(super) fn arrived(
         (&tenant, Type::TEXT),
         (&limit, Type::INT8),
     ];
-    collect(link, ARRIVED, &given, |row| Ok((row.try_get(0)?, record(row, 1, 2)?)))
+    collect(link, ARRIVED, &given, |row| Ok((row.try_get(0)?, record(row, 2, 3)?)))
 }
 
 /// Text for a column: PostgreSQL keeps every character but one. The payload beside it is exact.
@@ -321,10 +321,15 @@ fn admission_key(row: &Row) -> Result<AdmissionKey, Fault> {
     Ok(AdmissionKey { at: row.try_get(0)?, id: row.try_get::<_, Uuid>(1)?.as_bytes().to_vec() })
 }
 
-/// A post, from the first columns: its number in the journal, and its payload.
+/// A post, from the first columns: its place in a journal, and its payload.
 fn post(row: &Row) -> Result<Post<'_>, Fault> {
-    let seq = row.try_get(0).map(i64::cast_unsigned)?;
-    Post::read(seq, row.try_get(1)?).map_err(Fault::unreadable)
+    Post::read(place(row, 0)?, row.try_get(2)?).map_err(Fault::unreadable)
+}
+
+/// Where an entry is in a journal, from two columns.
+pub(super) fn place(row: &Row, ledger: usize) -> Result<Place, Fault> {
+    let seq = row.try_get(ledger + 1).map(i64::cast_unsigned)?;
+    Ok(Place { ledger: LedgerId(row.try_get(ledger)?), seq })
 }
 
 /// All of a record, from the same.

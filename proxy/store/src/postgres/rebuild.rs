@@ -7,11 +7,12 @@
 use taximeter_ledger::PostBytes;
 use tokio_postgres::types::Type;
 
-use super::add;
 use super::fault::Fault;
 use super::link::Link;
+use super::{add, ask};
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
+use crate::post::Place;
 
 /// Requests and corrections read at once.
 const PAGE: i64 = 512;
@@ -20,7 +21,7 @@ const PAGE: i64 = 512;
 const SET_ASIDE: &str = "
     SET LOCAL statement_timeout = 0;
     CREATE TEMPORARY TABLE old_requests ON COMMIT DROP AS
-        SELECT number, seq, payload FROM taximeter.requests;
+        SELECT number, ledger, seq, payload FROM taximeter.requests;
     CREATE INDEX ON old_requests (number);
     CREATE TEMPORARY TABLE old_corrections ON COMMIT DROP AS
         SELECT number, seq, correction FROM taximeter.corrections;
@@ -32,9 +33,9 @@ const SET_ASIDE: &str = "
     DELETE FROM taximeter.lines";
 const FORGET_CURSORS: &str = "DELETE FROM taximeter.cursors WHERE gateway = $1";
 const OLD_REQUESTS: &str = "
-    SELECT number, seq, payload FROM old_requests WHERE number > $1 ORDER BY number LIMIT $2";
+    SELECT number, ledger, seq, payload FROM old_requests WHERE number > $1 ORDER BY number LIMIT $2";
 const OLD_CORRECTIONS: &str = "
-    SELECT number, seq, correction FROM old_corrections WHERE number > $1 ORDER BY number LIMIT $2";
+    SELECT number, id, seq, correction FROM old_corrections WHERE number > $1 ORDER BY number LIMIT $2";
 
 /// Makes room. Needs an open change.
 pub(super) fn set_aside(link: &Link, gateway: &str) -> Result<(), Fault> {
@@ -47,9 +48,9 @@ pub(super) fn keep(link: &Link, gateway: &str) -> Result<Rebuilt, Fault> {
     let mut kept = Rebuilt::default();
     each_page(link, OLD_REQUESTS, |rows| {
         let mut batch = Batch::default();
-        for (seq, payload) in rows {
+        for (place, payload) in rows {
             PostBytes::split(payload)
-                .and_then(|post| batch.push_post(*seq, post))
+                .and_then(|post| batch.push_post(*place, post))
                 .map_err(Fault::unreadable)?;
         }
         let added = add::batch(link, gateway, &batch)?;
@@ -58,8 +59,8 @@ pub(super) fn keep(link: &Link, gateway: &str) -> Result<Rebuilt, Fault> {
     })?;
     each_page(link, OLD_CORRECTIONS, |rows| {
         let mut batch = Batch::default();
-        for (seq, payload) in rows {
-            let amendment = Amendment::read(*seq, payload);
+        for (place, payload) in rows {
+            let amendment = Amendment::read(place.seq, payload);
             batch.corrections.push(amendment.map_err(Fault::unreadable)?);
         }
         let added = add::batch(link, gateway, &batch)?;
@@ -69,11 +70,11 @@ pub(super) fn keep(link: &Link, gateway: &str) -> Result<Rebuilt, Fault> {
     Ok(kept)
 }
 
-/// Shows `visit` sequence numbers and payloads.
+/// Shows `visit` where entries were, of corrections the number alone, and their payloads.
 fn each_page(
     link: &Link,
     question: &str,
-    mut visit: impl FnMut(&[(u64, Vec<u8>)]) -> Result<(), Fault>,
+    mut visit: impl FnMut(&[(Place, Vec<u8>)]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let mut after = 0_i64;
     loop {
@@ -81,7 +82,7 @@ fn each_page(
         let mut page = Vec::with_capacity(rows.len());
         for row in rows {
             after = row.try_get(0)?;
-            page.push((row.try_get(1).map(i64::cast_unsigned)?, row.try_get(2)?));
+            page.push((ask::place(&row, 1)?, row.try_get(3)?));
         }
         if page.is_empty() {
             return Ok(());

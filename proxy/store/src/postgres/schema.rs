@@ -29,7 +29,8 @@ const TABLES: &str = "
         model text,                   -- the answer's, or the request's
         input_tokens bigint,
         output_tokens bigint,
-        seq bigint NOT NULL,          -- its entry in the journal of its gateway
+        ledger uuid NOT NULL,         -- the journal of its gateway
+        seq bigint NOT NULL,          -- its entry there
         gateway text NOT NULL,        -- whose journal that is
         billed boolean NOT NULL,      -- whether bills count it: it has used something
         payload bytea NOT NULL,       -- the complete payload of that entry

@@ -13,12 +13,12 @@ use crate::post::Post;
 
 const ADD_REQUEST: &str = "INSERT OR IGNORE INTO requests VALUES (NULL, ?1, ?2, ?3, ?4, ?5)";
 const REQUEST: &str = "
-    SELECT seq, id, strings, members
+    SELECT ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE started_at = ?1 AND id = ?2";
 
-const FORM: &str = "SELECT number FROM forms WHERE digest = ?1 AND strings = ?2";
-const ADD_FORM: &str = "INSERT INTO forms VALUES (NULL, ?1, ?2, ?3)";
+const FORM: &str = "SELECT number FROM forms WHERE digest = ?1 AND ledger = ?2 AND strings = ?3";
+const ADD_FORM: &str = "INSERT INTO forms VALUES (NULL, ?1, ?2, ?3, ?4)";
 
 const ADD_CORRECTION: &str = "
     INSERT OR IGNORE INTO corrections VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -86,15 +86,19 @@ impl FormNumbers {
 
 /// The number of a form; a new one when it is new.
 fn form_number(connection: &Connection, form: &Form) -> rusqlite::Result<i64> {
-    let digest = Sha256::digest(&form.strings);
+    let ledger = form.ledger.0.as_bytes();
+    let digest = Sha256::new_with_prefix(ledger).chain_update(&form.strings).finalize();
     let (digest, _) = digest.split_first_chunk().unwrap_or((&[0; 8], &[]));
     let digest = i64::from_le_bytes(*digest);
     let found = connection
         .prepare_cached(FORM)?
-        .query_row((digest, &form.strings), |row| row.get(0))
+        .query_row((digest, ledger, &form.strings), |row| row.get(0))
         .optional()?;
     found.map_or_else(
-        || connection.prepare_cached(ADD_FORM)?.insert((digest, &form.tenant, &form.strings)),
+        || {
+            let mut add = connection.prepare_cached(ADD_FORM)?;
+            add.insert((digest, ledger, &form.tenant, &form.strings))
+        },
         Ok,
     )
 }
@@ -109,7 +113,7 @@ fn add_post(
         post.numbers.started_at.as_microsecond(),
         post.bytes.id.0.as_bytes(),
         form,
-        post.seq.cast_signed(),
+        post.place.seq.cast_signed(),
         post.bytes.members,
     ])?;
     Ok(added > 0)
@@ -128,7 +132,7 @@ fn add_waiting(
     while let Some(row) = rows.next()? {
         let correction = Correction::decode(ask::bytes(row, 0)?);
         let correction = correction.map_err(|error| unreadable(0, error))?;
-        let post = Post::read(post.seq, post.payload(&mut payload));
+        let post = Post::read(post.place, post.payload(&mut payload));
         hours.add_correction(&post.map_err(|error| unreadable(0, error))?, &correction);
     }
     connection.prepare_cached(WAIT_NO_LONGER)?.execute(key).map(|_| ())
@@ -145,8 +149,8 @@ fn add_correction(
     let key = request_key(at, &correction.corrects);
     let read = |row: &rusqlite::Row<'_>| {
         let mut payload = Vec::new();
-        ask::payload(row, 1, &mut payload)?;
-        Ok((row.get(0).map(i64::cast_unsigned)?, payload))
+        ask::payload(row, 2, &mut payload)?;
+        Ok((ask::place(row, 0)?, payload))
     };
     let request = connection.prepare_cached(REQUEST)?.query_row(key, read).optional()?;
     let added = connection.prepare_cached(ADD_CORRECTION)?.execute(params![
@@ -158,8 +162,8 @@ fn add_correction(
         seq.cast_signed(),
         payload,
     ])? > 0;
-    if let Some((seq, payload)) = request.filter(|_| added) {
-        let post = Post::read(seq, &payload).map_err(|error| unreadable(1, error))?;
+    if let Some((place, payload)) = request.filter(|_| added) {
+        let post = Post::read(place, &payload).map_err(|error| unreadable(1, error))?;
         hours.add_correction(&post, correction);
     }
     Ok(added)

@@ -7,23 +7,23 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use rust_decimal::Decimal;
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
-use taximeter_ledger::{Correction, Position, PostBytes, Record, RequestId};
+use taximeter_ledger::{Correction, LedgerId, Position, PostBytes, Record, RequestId};
 
 use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::Post;
+use crate::post::{Place, Post};
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
 const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM requests";
 
 const POSTS: &str = "
-    SELECT seq, id, strings, members
+    SELECT ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)
     ORDER BY started_at, id";
 
 /// `CROSS` keeps the order of the tables: corrections are few.
 const CORRECTIONS: &str = "
-    SELECT requests.seq, requests.id, strings, members, correction
+    SELECT ledger, requests.seq, requests.id, strings, members, correction
     FROM corrections CROSS JOIN requests
         ON requests.started_at = corrections.started_at AND requests.id = corrects
         CROSS JOIN forms ON forms.number = form
@@ -32,7 +32,7 @@ const CORRECTIONS: &str = "
     ORDER BY corrections.started_at, corrects, made_at, corrections.number";
 
 const ENTRIES: &str = "
-    SELECT seq, id, strings, members
+    SELECT ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)";
 /// At most so many are counted as one needs to know of.
@@ -52,7 +52,7 @@ const COUNT_CORRECTIONS: &str = "
         AND (?3 IS NULL OR tenant = ?3)";
 
 const ADMITTED: &str = "
-    SELECT started_at, seq, id, strings, members
+    SELECT started_at, ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE (started_at, id) >= (?1, ?2) AND started_at < ?3 AND (?4 IS NULL OR tenant = ?4)
         AND requests.number <= ?5
@@ -60,7 +60,7 @@ const ADMITTED: &str = "
     LIMIT ?6";
 
 const ADMITTED_BEFORE: &str = "
-    SELECT started_at, seq, id, strings, members
+    SELECT started_at, ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE (started_at, id) < (?1, ?2) AND started_at >= ?3 AND started_at < ?4
         AND (?5 IS NULL OR tenant = ?5) AND requests.number <= ?6
@@ -76,7 +76,7 @@ const KEY_OF_LAST: &str = "
 
 /// `+` keeps the index out of it: what is new is found by number.
 const ARRIVED: &str = "
-    SELECT requests.number, seq, id, strings, members
+    SELECT requests.number, ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE requests.number > ?1 AND requests.number <= ?2
         AND +started_at >= ?3 AND +started_at < ?4 AND (?5 IS NULL OR tenant = ?5)
@@ -114,8 +114,8 @@ pub(super) fn corrections(
 ) -> rusqlite::Result<()> {
     let mut buffer = Vec::new();
     each(connection, CORRECTIONS, params![from(period), to(period), tenant], |row| {
-        let correction = Correction::decode(bytes(row, 4)?);
-        let correction = correction.map_err(|error| unreadable(4, error))?;
+        let correction = Correction::decode(bytes(row, 5)?);
+        let correction = correction.map_err(|error| unreadable(5, error))?;
         Ok(visit(&post(row, &mut buffer)?, &correction))
     })
 }
@@ -131,7 +131,7 @@ pub(super) fn entries(
     each(connection, ENTRIES, asked, |row| {
         let post = post(row, &mut buffer)?;
         if !post.used_nothing() {
-            SequenceRange::add(&mut entries.sequences, post.gateway(), post.seq);
+            SequenceRange::add(&mut entries.sequences, post.gateway(), post.place.seq);
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -160,7 +160,7 @@ pub(super) fn admitted(
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED)?;
     let mut buffer = Vec::new();
-    let read = |row: &Row<'_>| Ok((admission_key(row, 2)?, record(row, 1, &mut buffer)?));
+    let read = |row: &Row<'_>| Ok((admission_key(row, 3)?, record(row, 1, &mut buffer)?));
     query.query_map(asked, read)?.collect()
 }
 
@@ -175,10 +175,10 @@ pub(super) fn written(
     let (mut next, mut buffer) = (None, Vec::new());
     page.clear();
     each(connection, ADMITTED, asked, |row| {
-        payload(row, 2, &mut buffer)?;
-        page.push(row.get(1).map(i64::cast_unsigned)?, &buffer);
+        payload(row, 3, &mut buffer)?;
+        page.push(place(row, 1)?, &buffer);
         if page.count() == limit as usize {
-            next = Some(admission_key(row, 2)?.next());
+            next = Some(admission_key(row, 3)?.next());
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -196,7 +196,7 @@ pub(super) fn admitted_before(
     let asked = params![end.at, end.id, since, before, filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED_BEFORE)?;
     let mut buffer = Vec::new();
-    let read = |row: &Row<'_>| Ok((admission_key(row, 2)?, record(row, 1, &mut buffer)?));
+    let read = |row: &Row<'_>| Ok((admission_key(row, 3)?, record(row, 1, &mut buffer)?));
     query.query_map(asked, read)?.collect()
 }
 
@@ -254,18 +254,25 @@ fn admission_key(row: &Row<'_>, id: usize) -> rusqlite::Result<AdmissionKey> {
     Ok(AdmissionKey { at: row.get(0)?, id: row.get(id)? })
 }
 
-/// A post, from the first columns: its number in the journal, its id, its strings and its members.
+/// A post, from the first columns: its place in a journal, its id, its strings and its members.
 fn post<'a>(row: &Row<'_>, buffer: &'a mut Vec<u8>) -> rusqlite::Result<Post<'a>> {
-    let seq = row.get(0).map(i64::cast_unsigned)?;
-    payload(row, 1, buffer)?;
-    Post::read(seq, buffer).map_err(|error| unreadable(1, error))
+    let place = place(row, 0)?;
+    payload(row, 2, buffer)?;
+    Post::read(place, buffer).map_err(|error| unreadable(2, error))
 }
 
-/// All of a record, from the same columns, of which `seq` is the first.
-fn record(row: &Row<'_>, seq: usize, buffer: &mut Vec<u8>) -> rusqlite::Result<Record> {
-    let number = row.get(seq).map(i64::cast_unsigned)?;
-    payload(row, seq + 1, buffer)?;
-    Record::decode(number, buffer).map_err(|error| unreadable(seq + 1, error))
+/// All of a record, from the same columns, of which `ledger` is the first.
+fn record(row: &Row<'_>, ledger: usize, buffer: &mut Vec<u8>) -> rusqlite::Result<Record> {
+    let seq = row.get(ledger + 1).map(i64::cast_unsigned)?;
+    payload(row, ledger + 2, buffer)?;
+    Record::decode(seq, buffer).map_err(|error| unreadable(ledger + 2, error))
+}
+
+/// Where an entry is in a journal, from two columns.
+pub(super) fn place(row: &Row<'_>, ledger: usize) -> rusqlite::Result<Place> {
+    let id = uuid::Uuid::from_slice(bytes(row, ledger)?);
+    let id = id.map_err(|error| unreadable(ledger, error))?;
+    Ok(Place { ledger: LedgerId(id), seq: row.get(ledger + 1).map(i64::cast_unsigned)? })
 }
 
 /// The complete payload of a request, in place of what `buffer` has, from three columns: the id, the

@@ -10,6 +10,7 @@ use super::ask::{self, unreadable};
 use super::schema;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
+use crate::post::Place;
 
 /// Requests and corrections read at once.
 const PAGE: u32 = 512;
@@ -27,13 +28,13 @@ const SET_ASIDE: &str = "
     DROP TABLE lines;
     DROP TABLE cursors";
 const OLD_REQUESTS: &str = "
-    SELECT old_requests.number, seq, id, strings, members
+    SELECT old_requests.number, ledger, seq, id, strings, members
     FROM old_requests CROSS JOIN old_forms ON old_forms.number = form
     WHERE old_requests.number > ?1
     ORDER BY old_requests.number
     LIMIT ?2";
 const OLD_CORRECTIONS: &str = "
-    SELECT number, seq, correction FROM old_corrections WHERE number > ?1 ORDER BY number LIMIT ?2";
+    SELECT number, zeroblob(16), seq, correction FROM old_corrections WHERE number > ?1 ORDER BY number LIMIT ?2";
 const FORGET: &str = "
     DROP TABLE old_requests; DROP TABLE old_forms; DROP TABLE old_corrections";
 
@@ -46,12 +47,12 @@ pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
 /// Adds what was set aside and is not here again, and drops the rest.
 pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
     let mut kept = Rebuilt::default();
-    let whole = |row: &Row<'_>, payload: &mut Vec<u8>| ask::payload(row, 2, payload);
+    let whole = |row: &Row<'_>, payload: &mut Vec<u8>| ask::payload(row, 3, payload);
     each_page(connection, OLD_REQUESTS, whole, |rows| {
         let mut batch = Batch::default();
-        for (seq, payload) in rows {
+        for (place, payload) in rows {
             PostBytes::split(payload)
-                .and_then(|post| batch.push_post(*seq, post))
+                .and_then(|post| batch.push_post(*place, post))
                 .map_err(|error| unreadable(2, error))?;
         }
         let added = add::batch(connection, &batch)?;
@@ -59,13 +60,13 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
         Ok(())
     })?;
     let whole = |row: &Row<'_>, payload: &mut Vec<u8>| {
-        payload.extend_from_slice(ask::bytes(row, 2)?);
+        payload.extend_from_slice(ask::bytes(row, 3)?);
         Ok(())
     };
     each_page(connection, OLD_CORRECTIONS, whole, |rows| {
         let mut batch = Batch::default();
-        for (seq, payload) in rows {
-            let amendment = Amendment::read(*seq, payload);
+        for (place, payload) in rows {
+            let amendment = Amendment::read(place.seq, payload);
             batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
         }
         let added = add::batch(connection, &batch)?;
@@ -76,12 +77,12 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
     Ok(kept)
 }
 
-/// Shows `visit` sequence numbers and the payloads that `read` appends.
+/// Shows `visit` where entries were and the payloads that `read` appends.
 fn each_page(
     connection: &Connection,
     question: &str,
     read: impl Fn(&Row<'_>, &mut Vec<u8>) -> rusqlite::Result<()>,
-    mut visit: impl FnMut(&[(u64, Vec<u8>)]) -> rusqlite::Result<()>,
+    mut visit: impl FnMut(&[(Place, Vec<u8>)]) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
     let mut query = connection.prepare(question)?;
     let mut after = 0_i64;
@@ -92,7 +93,7 @@ fn each_page(
             after = row.get(0)?;
             let mut payload = Vec::new();
             read(row, &mut payload)?;
-            page.push((row.get(1).map(i64::cast_unsigned)?, payload));
+            page.push((ask::place(row, 1)?, payload));
         }
         drop(rows);
         if page.is_empty() {

@@ -26,7 +26,8 @@ const PAGE_BYTES: u32 = 16 << 10;
 const TABLES: &str = "
     CREATE TABLE forms (
         number INTEGER PRIMARY KEY,
-        digest INTEGER NOT NULL,      -- of the strings
+        digest INTEGER NOT NULL,      -- of what follows, but for the tenant
+        ledger BLOB NOT NULL,         -- UUID of the ledger of all such requests
         tenant TEXT NOT NULL,
         strings BLOB NOT NULL         -- as in the payloads of complete entries
     ) STRICT;

@@ -46,13 +46,13 @@ fn all_that_is_there_is_shown_once() {
     let posts = journal(rides);
     store.catch_up(&mut [feed(&posts), changed(&changes)]).unwrap();
     let (mut seqs, mut corrections) = (Vec::new(), 0);
-    let gather = |seqs: &mut Vec<u64>, post: &Post<'_>| seqs.push(post.seq);
+    let gather = |seqs: &mut Vec<u64>, post: &Post<'_>| seqs.push(post.place.seq);
     let visit = |audited: Audited<'_, Vec<u64>>| match audited {
         Audited::Posts(count, page) => {
             assert_eq!(page.len(), count);
             seqs.extend(page);
         }
-        Audited::Unreadable(seq, fault) => panic!("{seq}: {fault}"),
+        Audited::Unreadable(place, fault) => panic!("{place:?}: {fault}"),
         Audited::Correction(_) => corrections += 1,
         Audited::Sum(_) => {}
     };

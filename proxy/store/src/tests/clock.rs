@@ -43,7 +43,7 @@ fn a_clock_that_steps_costs_no_request_and_puts_each_in_one_hour() {
     let gather = |records: &mut Vec<Record>, post: &Post<'_>| records.push(post.whole().unwrap());
     let visit = |audited: Audited<'_, Vec<Record>>| match audited {
         Audited::Posts(_, page) => records.extend(page),
-        Audited::Unreadable(seq, fault) => panic!("{seq}: {fault}"),
+        Audited::Unreadable(place, fault) => panic!("{place:?}: {fault}"),
         Audited::Sum(Sum { kept, due, .. }) => {
             assert_eq!(kept, due);
             sums += 1;

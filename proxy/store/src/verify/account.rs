@@ -1,10 +1,10 @@
 //! Reads one journal: its entries, their sums, and every fault.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use taximeter_journal::{Altered, Examination, JournalError, examine};
-use taximeter_ledger::{Contradiction, Entry, FramedEntry, Replay, RequestId};
+use taximeter_ledger::{Contradiction, Entry, FramedEntry, LedgerId, Replay, RequestId};
 
 use super::error::Steps;
 use super::findings::{Findings, TOLD_MAX};
@@ -22,6 +22,8 @@ pub(super) struct Account {
     contradictions_count: usize,
     /// Sums of posts by gateway.
     pub(super) tallies: BTreeMap<String, Tally>,
+    /// The ledgers of its requests: more than one if it is a restored copy.
+    pub(super) ledgers: BTreeSet<LedgerId>,
     /// The hash of each correction.
     pub(super) corrections: HashMap<RequestId, u128>,
     /// Whether older posts are gone: those of this journal, or of the one that it corrects.
@@ -45,10 +47,11 @@ pub(super) fn account(
             Entry::Post(_) => scale.weigh(framed.seq, &framed.payload),
             _ => 0,
         };
-        (framed.seq, weight, entry)
+        (framed.ledger, framed.seq, weight, entry)
     };
-    let examination = examine(dir, read, |(seq, weight, entry)| {
+    let examination = examine(dir, read, |(ledger, seq, weight, entry)| {
         steps("journal entries read");
+        account.ledgers.insert(ledger);
         account.add(seq, weight, entry);
     })?;
     account.examination = examination;

@@ -12,7 +12,7 @@ use super::account::Account;
 use super::error::{Steps, VerifyError};
 use super::findings::{Findings, TOLD_MAX};
 use super::tally::{Tally, hash};
-use crate::{Audited, Post, Store, Sum};
+use crate::{Audited, Place, Post, Store, Sum};
 
 /// How to repair a store.
 const CURE: &str = "rebuild the store with `taximeter verify --rebuild`";
@@ -96,7 +96,7 @@ pub(super) fn compare(
             page.wrong.into_iter().for_each(|wrong| findings.tell(wrong));
             comparison.add(&page.tallies);
         }
-        Audited::Unreadable(seq, fault) => findings
+        Audited::Unreadable(Place { seq, .. }, fault) => findings
             .tell(format!("the store's request of entry {seq} cannot be read: {fault}: {CURE}")),
         Audited::Correction(correction) => comparison.add_correction(correction, has_all),
         Audited::Sum(sum) => comparison.sums.add(&sum),
@@ -125,16 +125,17 @@ pub(super) fn compare(
 impl Selection<'_> {
     /// Adds a request to the sums of its page.
     fn weigh(&self, page: &mut Weighed, post: &Post<'_>) {
-        let Account { examination, tallies, scale, .. } = self.requests;
+        let Account { examination, tallies, ledgers, scale, .. } = self.requests;
         let first = examination.first.unwrap_or(u64::MAX);
         // A running gateway has written more posts since its journal was read.
         let last = if examination.is_written { examination.last } else { None };
-        if (first..=last.unwrap_or(u64::MAX)).contains(&post.seq)
+        if (first..=last.unwrap_or(u64::MAX)).contains(&post.place.seq)
+            && ledgers.contains(&post.place.ledger)
             && tallies.contains_key(post.gateway())
             && !(self.is_shared && self.replay.settlement(post.id()).is_none())
         {
             let tally = page.tallies.entry(post.gateway().to_owned()).or_default();
-            tally.add(scale.weigh(post.seq, post.payload), post.owed());
+            tally.add(scale.weigh(post.place.seq, post.payload), post.owed());
         } else if let Err(fault) = post.whole() {
             // A record that equals the journal was checked there.
             page.wrong.push(format!("the store's request {} cannot be read: {fault}", post.id()));
