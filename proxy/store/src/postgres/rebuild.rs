@@ -24,7 +24,7 @@ const SET_ASIDE: &str = "
         SELECT number, ledger, seq, payload FROM taximeter.requests;
     CREATE INDEX ON old_requests (number);
     CREATE TEMPORARY TABLE old_corrections ON COMMIT DROP AS
-        SELECT number, seq, correction FROM taximeter.corrections;
+        SELECT number, id, seq, correction FROM taximeter.corrections;
     CREATE INDEX ON old_corrections (number);
     DELETE FROM taximeter.requests;
     DELETE FROM taximeter.corrections;
