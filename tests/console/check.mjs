@@ -44,7 +44,7 @@ const paths = async () => {
     "/", "/?span=day&by=model", "/?span=week&zone=Asia%2FTokyo", "/live", "/requests", "/requests?tenant=acme",
     `/requests/${streamed.id}`, `/requests/${left.id}`, "/usage", "/usage?by=label%3Ateam&span=week",
     "/usage?by=upstream,model,tenant&tenant=globex", "/usage?span=last-month", "/bill", "/bill?tenant=globex", "/prices",
-    "/prices?model=o4-mini", "/upstreams",
+    "/prices?model=o4-mini", "/upstreams", "/refusals", "/refusals?reason=unknown_route", "/refusals?tenant=nobody",
   ];
 };
 
@@ -172,6 +172,41 @@ const live = async () => {
   await close();
 };
 
+/** Requests that are refused: those of an address that nobody serves, and those without a key. */
+const REFUSED = { unknown_route: 3, missing_api_key: 2 };
+
+const refuse = async () => {
+  for (let asked = 0; asked < REFUSED.unknown_route; asked += 1) {
+    equal((await fetch(`${taxi.listen}/nowhere`)).status, 404, "nowhere");
+  }
+  for (let asked = 0; asked < REFUSED.missing_api_key; asked += 1) {
+    const answer = await fetch(`${taxi.listen}/v1/chat/completions`, {
+      method: "POST", headers: { "content-type": "application/json" }, body: '{"model":"gpt-5.4-mini","messages":[]}',
+    });
+    equal(answer.status, 401, "without a key");
+  }
+};
+
+/** What was refused is counted, by reason, and the last ones are shown. */
+const refusals = async () => {
+  const { page, odd, close } = await open();
+  await page.goto(`${admin}/refusals`);
+  const told = await json("/api/v1/refusals");
+  equal(await page.locator("caption data").first().getAttribute("value"), String(told.total), "refusals");
+  for (const [reason, requests] of Object.entries(REFUSED)) {
+    const row = page.locator("table").first().locator("tbody tr", { hasText: reason });
+    equal(await row.locator("data").last().getAttribute("value"), String(requests), reason);
+    const line = told.counts.find((count) => count.reason === reason);
+    equal(String(line.requests), String(requests), `${reason} by the API`);
+    const last = page.locator("table").nth(1).locator("tbody tr", { hasText: reason });
+    equal(await last.count(), requests, `the last of ${reason}`);
+  }
+  await page.goto(`${admin}/refusals?reason=unknown_route`);
+  equal(await page.locator("tbody tr", { hasText: "missing_api_key" }).count(), 0, "only what was asked for");
+  equal(odd.join("\n"), "", "the page of refusals");
+  await close();
+};
+
 /** Without a script all but the movement is there. */
 const withoutScript = async () => {
   const { page, odd, close } = await open({ javaScriptEnabled: false });
@@ -211,7 +246,8 @@ const keyboard = async () => {
 
 try {
   await settled();
-  for (const check of [everyPage, figures, usage, live, withoutScript, keyboard]) {
+  await refuse();
+  for (const check of [everyPage, figures, usage, refusals, live, withoutScript, keyboard]) {
     await check();
     await settled();
   }

@@ -216,6 +216,34 @@ fn read_only(kind: Kind, left: Left) {
     assert_eq!(after, before, "{kind:?}, {left:?}");
 }
 
+#[test]
+fn a_gateway_does_not_start_where_it_cannot_write_and_says_why() {
+    Kind::each(a_gateway_does_not_start_where_it_cannot_write_and_says_why, |kind| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let volume = Volume::mount(kind, folder.path(), 16 << 10);
+        let folder = leave(Left::Killed, folder);
+        let data = folder.path().join("data");
+        let engine = Engine::start();
+        let setup = Setup::before(&engine).upstream("dialect: openai");
+        // The configuration is written before nothing can be.
+        let yaml = setup.serve(Command::new("true"), folder.path());
+        let words: Vec<_> = yaml.get_args().map(|word| word.to_str().expect("UTF-8")).collect();
+        let (before, refused, after) = volume.only_to_be_read(|run| {
+            let before = listing(&data);
+            (before, run(&words), listing(&data))
+        });
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success(), "{kind:?}: {said}");
+        let reason = match kind {
+            Kind::Limits => "Permission denied",
+            Kind::Ext4 | Kind::Memory => "mount the volume so that it can be written",
+        };
+        let path = data.to_str().expect("UTF-8");
+        assert!(said.contains(reason) && said.contains(path), "{kind:?}: {said}");
+        assert_eq!(after, before, "{kind:?}");
+    });
+}
+
 /// Root lets the gateway run as one user, and asks as itself and as a third one. Others can be one
 /// user only: the one of the gateway.
 #[test]

@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{answer, bare, json_answer, post};
+use crate::patience::patiently;
 
 /// A record says that its request has used nothing and owes nothing, and that all of this is known.
 pub(crate) fn assert_unused(record: &Value) {
@@ -127,12 +128,23 @@ fn a_flood_of_refusals_leaves_so_many_records_a_second_and_all_are_counted() {
     let address = Engine::start().address();
     let upstream = format!("name: e, url: \"http://{address}\", dialect: openai");
     let mut gateway = Setup::with_upstream(&upstream).with("limits: {attempts_max: 1}").start();
-    let asked = 500;
-    let mut client = Client::connect(gateway.address());
-    for _ in 0..asked {
-        client.send(&post("/v1/chat/completions", "", CHAT));
-        assert!(client.answer().status() >= 502);
-    }
+    let mut asked = 0;
+    let listen = gateway.address();
+    let ask = move || {
+        let mut client = Client::connect(listen);
+        for _ in 0..50 {
+            client.send(&post("/v1/chat/completions", "", CHAT));
+            assert!(client.answer().status() >= 502);
+        }
+    };
+    // However slow the machine is, one of these is a flood.
+    let is_summed = patiently(|| {
+        std::thread::scope(|scope| (0..10).for_each(|_| drop(scope.spawn(ask))));
+        asked += 500;
+        let told = gateway.admin("/api/v1/refusals").json();
+        (told["total"].as_u64() > Some(0)).then_some(())
+    });
+    assert!(is_summed.is_some(), "{asked} requests were no flood");
     gateway.terminate();
     assert_eq!(gateway.exit().0.code(), Some(0));
     let records = gateway.records();
@@ -142,6 +154,7 @@ fn a_flood_of_refusals_leaves_so_many_records_a_second_and_all_are_counted() {
         .inspect(|row| assert_eq!((&row[0], &row[3]), (&"default".into(), &true.into()), "{row}"))
         .filter_map(|row| row[4].as_u64())
         .sum();
+    assert!(summed > 0);
     assert_eq!(records.len() as u64 + summed, asked, "{summed} are summed");
     let mut by_second = std::collections::BTreeMap::new();
     for record in &records {

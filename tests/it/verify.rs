@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::{Gateway, Setup, taximeter};
-use crate::http::json_answer;
+use crate::http::{bare, json_answer};
 
 /// Three requests of 0.00018 USD each, of `acme`, and the gateway that served them.
 fn three_rides(engine: &Engine) -> Gateway {
@@ -268,6 +268,35 @@ fn an_hour_that_is_not_its_requests_is_named_also_where_an_export_agrees_with_it
 
     let rebuilt = verify(folder.path(), &["--rebuild"]);
     assert!(rebuilt.status.success(), "{}", self::said(&rebuilt));
+}
+
+#[test]
+fn counts_of_refusals_that_are_not_the_journals_are_named() {
+    let engine = Engine::start();
+    let folder = ended(&engine);
+    let mut gateway = Setup::before(&engine).upstream("dialect: openai").start_in(folder);
+    for _ in 0..3 {
+        assert_eq!(gateway.ask(&bare("GET", "/nowhere", "")).status(), 404);
+    }
+    gateway.terminate();
+    assert!(gateway.exit().0.success());
+    let folder = gateway.into_folder();
+    let output = verify(folder.path(), &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("1 counts of refusals, each as written"), "{}", said(&output));
+    for (statement, kept) in [
+        ("UPDATE refusals SET count = 2", 2),
+        ("UPDATE refusals SET count = 4", 4),
+        ("DELETE FROM refusals", 0),
+    ] {
+        meddle(folder.path(), statement);
+        let output = verify(folder.path(), &[]);
+        let told = format!("the store counts {kept} refusals `unknown_route` of no tenant on ");
+        assert!(said(&output).contains(&told), "{}", said(&output));
+        assert!(said(&output).contains(", and the journal 3: rebuild"), "{}", said(&output));
+    }
+    assert!(verify(folder.path(), &["--rebuild"]).status.success());
+    assert!(verify(folder.path(), &[]).status.success());
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod completion;
 mod digest;
 mod fold;
 mod format;
+mod names;
 mod record;
 mod resume;
 mod running_totals;

@@ -19,6 +19,7 @@ mod pages;
 mod postgres;
 mod reading;
 mod rebuild;
+mod refusals;
 
 use std::fs;
 

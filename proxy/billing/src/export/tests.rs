@@ -1,4 +1,5 @@
 mod known;
+mod unused;
 mod window;
 
 use std::collections::BTreeMap;

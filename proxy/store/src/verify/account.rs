@@ -8,6 +8,7 @@ use taximeter_ledger::{Contradiction, Entry, FramedEntry, LedgerId, Replay, Requ
 
 use super::error::Steps;
 use super::findings::{Findings, TOLD_MAX};
+use super::refusals::RefusalCounts;
 use super::tally::{Scale, Tally, hash};
 
 /// The content of one journal.
@@ -24,6 +25,8 @@ pub(super) struct Account {
     pub(super) tallies: BTreeMap<String, Tally>,
     /// The ledgers of its requests: more than one if it is a restored copy.
     pub(super) ledgers: BTreeSet<LedgerId>,
+    /// Counts of requests that have no record.
+    pub(super) refusals: RefusalCounts,
     /// The hash of each correction.
     pub(super) corrections: HashMap<RequestId, u128>,
     /// Whether older posts are gone: those of this journal, or of the one that it corrects.
@@ -87,7 +90,10 @@ impl Account {
                 "corrections"
             }
             Entry::Checkpoint(_) => "checkpoints",
-            Entry::Refusals(_) => "counts of refusals",
+            Entry::Refusals(refusals) => {
+                self.refusals.add(refusals);
+                "counts of refusals"
+            }
         };
         *self.kinds.entry(kind).or_default() += 1;
         let applied = self.replay.apply(seq, entry);

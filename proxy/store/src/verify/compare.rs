@@ -10,12 +10,9 @@ use taximeter_ledger::{Correction, Entry, FramedEntry, Replay, RequestId};
 
 use super::account::Account;
 use super::error::{Steps, VerifyError};
-use super::findings::{Findings, TOLD_MAX};
+use super::findings::{CURE, Findings, TOLD_MAX};
 use super::tally::{Tally, hash};
 use crate::{Audited, Place, Post, Store, Sum};
-
-/// How to repair a store.
-const CURE: &str = "rebuild the store with `taximeter verify --rebuild`";
 
 /// Which requests in the store must be those of the journal.
 struct Selection<'a> {

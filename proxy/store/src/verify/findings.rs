@@ -2,6 +2,9 @@
 
 use std::io::{self, Write};
 
+/// How to repair a store.
+pub(super) const CURE: &str = "rebuild the store with `taximeter verify --rebuild`";
+
 /// Most faults of one kind in the report. Further ones are only counted.
 pub(super) const TOLD_MAX: usize = 20;
 
