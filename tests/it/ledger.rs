@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taximeter_ledger::{Entry, FramedEntry, Progress, Reader, SyncMark};
+use taximeter_ledger::{Entry, Progress, Reader, SyncMark};
 use tempfile::TempDir;
 
 use crate::client::Client;
