@@ -6,6 +6,7 @@ mod damage;
 mod sample;
 mod vector;
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,14 +15,26 @@ use serde_json::Value;
 use taximeter_ledger::{Entry, FramedEntry, Reader};
 
 use self::sample::{Segment, entries};
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::gateway::Setup;
+use crate::http::json_answer;
+use crate::patience::patiently;
+use crate::segments::{plain, segments};
 
 fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("journal_format").join(name)
 }
 
+/// A Python that has the package zstandard, so that it reads compressed files too. It is in
+/// `tests/.cache` once `tests/journal_format/run` has run, which sets the variable.
+fn interpreter() -> Option<OsString> {
+    std::env::var_os("TAXIMETER_TEST_PYTHON")
+}
+
 /// What a program in Python prints, a value for each line.
 fn python(name: &str, arguments: &[&str], input: &str) -> Vec<Value> {
-    let mut command = Command::new("python3");
+    let mut command = Command::new(interpreter().unwrap_or_else(|| "python3".into()));
     command.arg("-B").arg(program(name)).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("run Python");
@@ -105,6 +118,33 @@ fn what_a_newer_version_adds_is_skipped_by_both() {
     for (mut ours, expected) in ours.into_iter().zip(expected) {
         ours.as_object_mut().expect("an object").remove("seq");
         assert_eq!(ours, expected);
+    }
+}
+
+#[test]
+fn what_a_gateway_has_compressed_is_read_in_python_as_here() {
+    let engine = Engine::start();
+    let upstream = "dialect: openai";
+    let setup = Setup::before(&engine).upstream(upstream);
+    let gateway = setup.with("limits: {ledger_segment_bytes: 4096}").start();
+    for _ in 0..60 {
+        let mut client = gateway.chat("Connection: close\r\n", CHAT);
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+    }
+    let compressed = || {
+        let all = segments(&gateway.data_dir()).into_iter();
+        let compressed: Vec<_> =
+            all.filter(|path| path.extension().is_some_and(|it| it == "zst")).collect();
+        (compressed.len() > 1).then_some(compressed)
+    };
+    for path in patiently(compressed).expect("closed files are compressed") {
+        let ours = assert_same(&plain(&path));
+        assert!(ours.len() > 10, "{ours:?}");
+        if interpreter().is_some() {
+            let python = python("reader.py", &[path.to_str().expect("UTF-8")], "");
+            assert_eq!(python, ours);
+        }
     }
 }
 
