@@ -56,6 +56,7 @@ mod http2_edge;
 mod http2_floods;
 mod identity;
 mod inject;
+mod journal_format;
 mod kill;
 mod leaving;
 mod ledger;

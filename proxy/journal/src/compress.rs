@@ -45,7 +45,8 @@ pub fn compress(dir: &Path) -> io::Result<Vec<PathBuf>> {
 /// `open`, and never the last one.
 ///
 /// # Errors
-/// What could not be compressed, which is as it was.
+/// The first segment that could not be compressed, which is as it was. The others are, unless the
+/// disk is full.
 pub(super) fn closed(
     dir: &Path,
     open: u64,
@@ -55,20 +56,23 @@ pub(super) fn closed(
     let mut segments = files::list(dir, disk).map_err(|error| (dir.to_owned(), error))?;
     segments.pop();
     segments.retain(|(first, path)| *first < open && !files::is_compressed(path));
-    let mut done = Vec::new();
+    let (mut done, mut failed) = (Vec::new(), None);
     for (_, path) in segments {
         match segment(dir, &path, disk, go_on) {
             Ok(Some(compressed)) => done.push(compressed),
             Ok(None) => {}
             // It was removed meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err((path, error)),
+            Err(error) if error.kind() == ErrorKind::StorageFull => return Err((path, error)),
+            Err(error) => {
+                failed.get_or_insert((path, error));
+            }
         }
         if !go_on() {
             break;
         }
     }
-    Ok(done)
+    failed.map_or(Ok(done), Err)
 }
 
 /// Removes what was being compressed when the process died.

@@ -215,6 +215,23 @@ fn a_disk_that_is_full_leaves_the_plain_file_and_the_next_attempt_has_it() {
 }
 
 #[test]
+fn a_segment_that_cannot_be_compressed_keeps_no_other_from_it() {
+    let bench = filled(200, 6_000);
+    let before = bench.read(1);
+    let paths = bench.segments();
+    // A folder is where the file would be written.
+    let obstacle = files::unnamed(&files::compressed(&paths[0]));
+    fs::create_dir(&obstacle).unwrap();
+    let (path, _) = closed(bench.dir.path(), u64::MAX, &Kernel, &mut || true).unwrap_err();
+    assert_eq!(path, paths[0]);
+    assert_eq!(compressed(&bench).len(), paths.len() - 2);
+    assert_eq!(bench.read(1), before);
+    fs::remove_dir(obstacle).unwrap();
+    assert_eq!(compress(bench.dir.path()).unwrap(), [files::compressed(&paths[0])]);
+    assert_eq!(bench.read(1), before);
+}
+
+#[test]
 fn only_what_the_writer_has_closed_is_compressed() {
     let bench = Bench { segment_bytes: 2_000, ..Bench::new(Durability::Group) };
     let (journal, _) = bench.open();

@@ -99,8 +99,7 @@ pub(super) fn members(keys: CostKeys, cost: &RecordCost, out: &mut Writer<'_>) {
     if !cost.lines.is_empty() {
         out.filled(keys.lines, |out| cost.lines.iter().for_each(|line| put_line(line, out)));
     }
-    let sum = sum(&cost.lines);
-    if !is_written_as(sum, cost.amount) {
+    if !is_written_as(exact_sum(&cost.lines), cost.amount) {
         out.decimal(keys.amount, &cost.amount);
     }
     if !is_written_as(Some(cost.amount), cost.list_amount) {
@@ -109,7 +108,7 @@ pub(super) fn members(keys: CostKeys, cost: &RecordCost, out: &mut Writer<'_>) {
 }
 
 fn put_line(line: &RecordLine, out: &mut Vec<u8>) {
-    let explicit = !is_written_as(amount(line), line.amount);
+    let explicit = !is_written_as(exact_amount(line), line.amount);
     let mut form = 0;
     for (flag, is_there) in [
         (HAS_TOKENS, line.tokens.is_some()),
@@ -143,6 +142,18 @@ fn amount(line: &RecordLine) -> Option<Decimal> {
 fn sum(lines: &[RecordLine]) -> Option<Decimal> {
     let (first, rest) = lines.split_first()?;
     rest.iter().try_fold(first.amount, |sum, line| sum.checked_add(line.amount))
+}
+
+/// The amount of a line, if no digit of it was rounded away. Other readers round in other ways.
+fn exact_amount(line: &RecordLine) -> Option<Decimal> {
+    let scale = line.count().scale() + line.unit_price.scale();
+    amount(line).filter(|product| product.scale() == scale || product.is_zero())
+}
+
+/// The sum of lines, if no digit of it was rounded away.
+fn exact_sum(lines: &[RecordLine]) -> Option<Decimal> {
+    let scale = lines.iter().map(|line| line.amount.scale()).max();
+    sum(lines).filter(|sum| Some(sum.scale()) == scale)
 }
 
 /// The parts of a cost, in the order in which a reader finds them.
