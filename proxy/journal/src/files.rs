@@ -4,10 +4,13 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::{Digest, Digester, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark};
+use taximeter_ledger::{
+    Digest, Digester, Fault, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark,
+};
 use uuid::Uuid;
 
 use super::disk::{Disk, How, Identity, OpenFile, Status};
+use super::error::JournalError;
 
 /// The segment that is written to.
 #[derive(Debug)]
@@ -34,11 +37,7 @@ impl Segment {
     ) -> io::Result<Self> {
         let path = path(dir, header.first_seq());
         let unnamed = path.with_extension(UNNAMED);
-        match disk.remove(&unnamed) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = disk.open(&unnamed, How::Create)?;
+        let file = create_anew(&unnamed, disk)?;
         let identity = file.status()?.identity;
         let mut bytes = Vec::new();
         header.encode(&mut bytes);
@@ -130,7 +129,7 @@ impl Segment {
 }
 
 const EXTENSION: &str = "tlj";
-const UNNAMED: &str = "tlj.new";
+pub(super) const UNNAMED: &str = "tlj.new";
 
 /// Longest file with the identity of a ledger.
 const LEDGER_BYTES_MAX: usize = 64;
@@ -154,6 +153,14 @@ pub(super) fn create_dir(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Resul
     Ok(())
 }
 
+/// Makes a file in place of what has its name.
+pub(super) fn create_anew(path: &Path, disk: &dyn Disk) -> io::Result<Arc<dyn OpenFile>> {
+    match disk.remove(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => disk.open(path, How::Create),
+    }
+}
+
 /// The file that keeps the identity of the ledger.
 const LEDGER: &str = "ledger.id";
 
@@ -168,11 +175,7 @@ pub(super) fn ledger(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<Le
     let ledger = written.map_or_else(|| LedgerId(Uuid::new_v4()), |header| header.ledger);
     let path = dir.join(LEDGER);
     let unnamed = path.with_extension("id.new");
-    match disk.remove(&unnamed) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let file = disk.open(&unnamed, How::Create)?;
+    let file = create_anew(&unnamed, disk)?;
     write(&*file, format!("{ledger}\n").as_bytes())?;
     if synced {
         file.sync()?;
@@ -193,6 +196,24 @@ pub(super) fn known_ledger(dir: &Path, disk: &dyn Disk) -> io::Result<Option<Led
     };
     let text = String::from_utf8_lossy(&text);
     Ok(text.trim_end().parse().ok().map(LedgerId))
+}
+
+/// The last segment in `dir` must have the format that this program reads.
+///
+/// # Errors
+/// `Segment` if it has another one; `Io`.
+pub(super) fn check_format(dir: &Path, disk: &dyn Disk) -> Result<(), JournalError> {
+    let segments = list(dir, disk).map_err(JournalError::io("list", dir))?;
+    let Some((_, path)) = segments.last() else { return Ok(()) };
+    let bytes = read(path, disk, HEADER_BYTES).map_err(JournalError::io("read", path))?;
+    let mut reader = Reader::new(None, u64::MAX);
+    reader.feed(&bytes);
+    match reader.next_entry() {
+        Err(fault @ Fault::Format { .. }) => {
+            Err(JournalError::Segment { path: path.clone(), fault })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The header of a segment, if it is whole.
@@ -241,7 +262,7 @@ pub(super) fn put_aside(path: &Path, disk: &dyn Disk) -> io::Result<PathBuf> {
 }
 
 /// Appends all of `bytes` to a file.
-fn write(file: &dyn OpenFile, mut bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write(file: &dyn OpenFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.append(bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),

@@ -90,6 +90,7 @@
 //! or loses its power at any operation. A power cut with `os` may take what the kernel has not
 //! written, also from the middle.
 
+pub mod convert;
 mod disk;
 pub mod disk_budget;
 mod error;

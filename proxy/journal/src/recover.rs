@@ -74,6 +74,7 @@ pub(super) fn open(
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
     files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
+    files::check_format(dir, &*disk)?;
     let ledger = files::ledger(dir, &*disk, options.is_synced());
     let ledger = ledger.map_err(JournalError::io("write the identity of the ledger in", dir))?;
     let journal_dir = JournalDir { dir: dir.to_owned(), disk, ledger, _lock: lock };
@@ -336,7 +337,7 @@ pub(super) fn is_locked(dir: &Path) -> bool {
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-fn lock(dir: &Path, disk: &dyn Disk) -> Result<Arc<dyn OpenFile>, JournalError> {
+pub(super) fn lock(dir: &Path, disk: &dyn Disk) -> Result<Arc<dyn OpenFile>, JournalError> {
     let path = dir.join(LOCK);
     let file = disk.open(&path, How::AppendOrCreate).map_err(JournalError::io("open", &path))?;
     let mut tries = 0;

@@ -2,9 +2,11 @@
 
 mod bench;
 mod bits;
+mod convert;
 mod faults;
 mod foreign;
 mod forgery;
+mod format4;
 mod memory;
 mod model;
 mod pending;
