@@ -90,6 +90,7 @@ pub mod format;
 mod granularity;
 mod journals;
 mod keeper;
+pub mod old;
 mod post;
 mod postgres;
 pub mod push;
