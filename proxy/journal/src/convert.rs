@@ -28,6 +28,7 @@ use self::walk::{End, Form, Found, Left, OldSegment, form, header};
 use super::disk::{Disk, How, Kernel, OpenFile};
 use super::error::{JournalError, Loss};
 use super::files;
+use super::identity;
 use super::read::Altered;
 use super::recover;
 use super::{CORRECTIONS, REQUESTS};
@@ -232,7 +233,8 @@ impl OldJournal {
     ) -> Result<(), JournalError> {
         self.remove_unnamed(disk).map_err(JournalError::io("clean", &self.dir))?;
         let synced = true;
-        let ledger = files::ledger(&self.dir, disk, synced)
+        let ledger = identity::own(&self.dir, disk, synced)
+            .map(|identity| identity.id)
             .map_err(JournalError::io("write the identity of the ledger in", &self.dir))?;
         let watched = follow.watched(self.name);
         let mut rewrite = Rewrite {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use taximeter_ledger::{
     Digest, Digester, Fault, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark,
 };
-use uuid::Uuid;
 
 use super::disk::{Disk, How, Identity, OpenFile, Status};
 use super::error::JournalError;
@@ -131,9 +130,6 @@ impl Segment {
 const EXTENSION: &str = "tlj";
 pub(super) const UNNAMED: &str = "tlj.new";
 
-/// Longest file with the identity of a ledger.
-const LEDGER_BYTES_MAX: usize = 64;
-
 /// Files that are put aside by one name.
 const ASIDE_MAX: u32 = 1000;
 
@@ -159,43 +155,6 @@ pub(super) fn create_anew(path: &Path, disk: &dyn Disk) -> io::Result<Arc<dyn Op
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => disk.open(path, How::Create),
     }
-}
-
-/// The file that keeps the identity of the ledger.
-const LEDGER: &str = "ledger.id";
-
-/// The identity of the ledger in `dir`. It is made with the first segment. Its file is written
-/// again from the segments if it is lost.
-pub(super) fn ledger(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<LedgerId> {
-    if let Some(known) = known_ledger(dir, disk)? {
-        return Ok(known);
-    }
-    let in_segment = |path: &Path| header(path, disk).ok().flatten();
-    let written = list(dir, disk)?.iter().rev().find_map(|(_, path)| in_segment(path));
-    let ledger = written.map_or_else(|| LedgerId(Uuid::new_v4()), |header| header.ledger);
-    let path = dir.join(LEDGER);
-    let unnamed = path.with_extension("id.new");
-    let file = create_anew(&unnamed, disk)?;
-    write(&*file, format!("{ledger}\n").as_bytes())?;
-    if synced {
-        file.sync()?;
-    }
-    disk.rename(&unnamed, &path)?;
-    if synced {
-        disk.sync_dir(dir)?;
-    }
-    Ok(ledger)
-}
-
-/// The identity that the file in `dir` says. `None` if there is no such file, or if a power cut has
-/// emptied it.
-pub(super) fn known_ledger(dir: &Path, disk: &dyn Disk) -> io::Result<Option<LedgerId>> {
-    let text = match read(&dir.join(LEDGER), disk, LEDGER_BYTES_MAX) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        read => read?,
-    };
-    let text = String::from_utf8_lossy(&text);
-    Ok(text.trim_end().parse().ok().map(LedgerId))
 }
 
 /// The last segment in `dir` must have the format that this program reads.

@@ -96,6 +96,7 @@ pub mod disk_budget;
 mod error;
 mod examine;
 mod files;
+mod identity;
 mod options;
 mod promise;
 mod pushed;
@@ -121,6 +122,7 @@ use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
 
 pub use self::error::{AppendError, JournalError, Loss};
 pub use self::examine::{Examination, examine};
+pub use self::identity::{Identity, LEDGER, identity, in_copy};
 pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
 pub use self::read::{Altered, Entries, Extent, extent};
@@ -149,6 +151,7 @@ struct Handle {
     queue: Arc<Queue>,
     writer: Mutex<Option<JoinHandle<Result<(), JournalError>>>>,
     dir: PathBuf,
+    identity: Identity,
 }
 
 impl Journal {
@@ -176,7 +179,9 @@ impl Journal {
     ) -> Result<(Self, Recovery), JournalError> {
         let (queue, writer, recovery) = recover::open(dir, options, price, disk)?;
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
-        let handle = Handle { queue, writer: Mutex::new(Some(writer)), dir: dir.to_owned() };
+        let (writer, dir) = (Mutex::new(Some(writer)), dir.to_owned());
+        let identity = recovery.identity.clone();
+        let handle = Handle { queue, writer, dir, identity };
         Ok((Self(Arc::new(handle)), recovery))
     }
 
@@ -208,6 +213,12 @@ impl Journal {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.0.queue.lost()
+    }
+
+    /// Which ledger it is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.0.identity
     }
 
     /// Whether the journal accepts reservations.

@@ -19,6 +19,7 @@ use super::Price;
 use super::disk::{Disk, How, OpenFile};
 use super::error::{JournalError, Loss};
 use super::files::{self, Segment};
+use super::identity::{self, Identity};
 use super::options::{Event, Options};
 use super::promise;
 use super::queue::{Frames, Queue};
@@ -41,6 +42,8 @@ pub const LOCK: &str = "journal.lock";
 /// What a start found in the journal.
 #[derive(Debug, Default)]
 pub struct Recovery {
+    /// Which ledger it is.
+    pub identity: Identity,
     /// The sequence number from which the start read.
     pub from_seq: u64,
     /// Entries read.
@@ -75,10 +78,11 @@ pub(super) fn open(
     files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
     files::check_format(dir, &*disk)?;
-    let ledger = files::ledger(dir, &*disk, options.is_synced());
-    let ledger = ledger.map_err(JournalError::io("write the identity of the ledger in", dir))?;
+    let identity = identity::own(dir, &*disk, options.is_synced())
+        .map_err(JournalError::io("write the identity of the ledger in", dir))?;
+    let ledger = identity.id;
     let journal_dir = JournalDir { dir: dir.to_owned(), disk, ledger, _lock: lock };
-    let mut recovery = Recovery::default();
+    let mut recovery = Recovery { identity, ..Recovery::default() };
     let found = recovery.read(&journal_dir, &options)?;
     let before = found.end;
     recovery.torn_bytes += found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
@@ -93,12 +97,12 @@ pub(super) fn open(
     };
     let mut segment = match (&found.tail, &digester) {
         (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {
-            if header.has_sync_marks == options.is_synced() {
+            if header.has_sync_marks == options.is_synced() && header.ledger == ledger {
                 let end = (*offset, digester.clone());
                 Segment::open(path, end, ledger, &*journal_dir.disk)
                     .map_err(JournalError::io("open", path))?
             } else {
-                // One segment, one promise.
+                // One segment, one promise and one ledger.
                 if options.is_synced() {
                     files::sync(path, &*journal_dir.disk)
                         .map_err(JournalError::io("sync", path))?;

@@ -7,6 +7,7 @@ mod faults;
 mod foreign;
 mod forgery;
 mod format4;
+mod identity;
 mod memory;
 mod model;
 mod pending;
