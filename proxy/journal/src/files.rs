@@ -68,7 +68,7 @@ impl Segment {
     ) -> io::Result<Self> {
         let file = disk.open(path, How::Append)?;
         file.set_len(length)?;
-        let identity = file.status()?.identity;
+        let (identity, digester) = (file.status()?.identity, digester.cut());
         Ok(Self { file, path: path.to_owned(), identity, ledger, length, torn: false, digester })
     }
 
