@@ -121,6 +121,11 @@ fn a_converted_ledger_says_what_it_said_before_and_a_gateway_goes_on_with_it() {
     let wrong: Vec<_> = report.lines().filter(|line| line.starts_with("wrong")).collect();
     assert!(matches!(wrong[..], [only] if only.contains(OPEN)), "{report}");
     assert!(done(&["convert"], &data).contains("needs no conversion"));
+    // It was killed before the store was converted.
+    fs::write(data.join("store-conversion"), "").expect("write");
+    assert!(done(&["convert"], &data).contains("the store is converted"));
+    assert!(done(&["convert"], &data).contains("needs no conversion"));
+    check_answers(&data);
 
     let engine = Engine::start();
     let gateway = Setup::before(&engine).start_in(folder);

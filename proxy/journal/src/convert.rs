@@ -119,9 +119,10 @@ impl Conversion {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 listed => listed.map_err(JournalError::io("list", &dir))?,
             };
-            if listed.is_empty() {
+            if listed.is_empty() && journals.is_empty() {
                 continue;
             }
+            // A gateway that starts meanwhile reads the corrections too.
             locks.push(recover::lock(&dir, &*disk)?);
             let mut segments = Vec::new();
             for (first, path) in listed {

@@ -239,6 +239,27 @@ fn a_disk_that_refuses_any_operation_loses_nothing() {
 }
 
 #[test]
+fn a_directory_with_corrections_alone_is_converted_and_nobody_starts_in_it_meanwhile() {
+    let bench = Bench::new(Durability::Os);
+    let dir = bench.dir.path().join(CORRECTIONS);
+    let mut old = OldWriter::new(&dir, Arc::new(Kernel));
+    old.begin(0, "pod/0/corrections");
+    let corrections = each_kind().into_iter().filter(|entry| kind(entry) == 5);
+    corrections.for_each(|entry| old.entry(&entry));
+    old.end();
+    let error = read(&dir, 1).next().unwrap().unwrap_err().to_string();
+    assert!(error.ends_with("which converts the ledger of an older taximeter"), "{error}");
+    assert!(error.contains(&format!("--data-dir {}`", bench.dir.path().display())), "{error}");
+    let conversion = Conversion::begin(bench.dir.path()).unwrap();
+    assert!(matches!(bench.try_open().map(drop), Err(JournalError::InUse { .. })));
+    conversion.run(created(0), &mut Watch::default()).unwrap();
+    let entries: Vec<_> = read(&dir, 1).map(|it| it.unwrap().entry().unwrap()).collect();
+    assert_eq!(entries.len(), 1);
+    assert!(each_kind().contains(&entries[0]));
+    bench.open();
+}
+
+#[test]
 fn a_second_process_is_refused() {
     let bench = Bench::new(Durability::Os);
     let (journal, _) = bench.open();
