@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::engine::Engine;
 use crate::gateway::{Gateway, Setup};
 use crate::http::{chunk, json_answer, post};
-use crate::ledger::{read, segments};
+use crate::segments::{read, segments};
 
 const TENANTS: &str =
     "tenants: {unknown: acme, header: {name: x-tenant-id, trusted_peers: [127.0.0.0/8]}}";

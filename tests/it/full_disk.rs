@@ -3,16 +3,20 @@
 use std::collections::BTreeSet;
 
 use crate::client::Client;
-use crate::fixtures::{CHAT, DONE, STREAM_CHAT};
+use crate::engine::Engine;
+use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STREAM_CHAT};
 use crate::gateway::{Gateway, Setup, taximeter};
-use crate::http::{Message, post};
+use crate::http::{Message, json_answer, post};
 use crate::pacing;
-use crate::volume::Volume;
+use crate::volume::{Kind, Volume};
 
 /// Room for some hundred requests: the store needs more than the journal.
 const DISK_BYTES: usize = 256 << 10;
 /// More requests than there is room for.
 const REQUESTS_MAX: usize = 2_000;
+
+/// Requests that a full volume is seen to refuse.
+const REFUSED_MAX: usize = 20;
 
 /// Room of a volume, and what is left of it for a start: less than SQLite needs for the index of its
 /// log, more than it writes before it maps that.
@@ -105,16 +109,21 @@ fn a_full_disk_is_served_on_where_that_is_wanted_and_nothing_is_lost() {
     assert_billed(gateway, &answered);
 }
 
-/// Blocks of 1 KiB are smaller than pages of memory: the kernel ends who writes to a page whose blocks
-/// are not there.
+/// Where blocks are smaller than pages of memory, as on ext4 with blocks of 1 KiB, the kernel ends who
+/// writes to a page whose blocks are not there.
 #[test]
-fn a_full_volume_of_small_blocks_ends_no_gateway_whether_it_starts_or_runs() {
+fn a_full_volume_ends_no_gateway_whether_it_starts_or_runs() {
+    Kind::each(a_full_volume_ends_no_gateway_whether_it_starts_or_runs, fill_between_starts);
+}
+
+fn fill_between_starts(kind: Kind) {
     let engine = pacing::start();
     let upstream = format!("name: e, url: \"http://{}\", dialect: openai", engine.address);
+    let setup = || Setup::with_upstream(&upstream);
     let mut folder = tempfile::tempdir().expect("a temporary folder");
-    let Some(volume) = Volume::mount(folder.path(), VOLUME_KIB) else { return };
+    let volume = Volume::mount(kind, folder.path(), VOLUME_KIB);
     let mut answered = BTreeSet::new();
-    let mut gateway = Setup::with_upstream(&upstream).start_in(folder);
+    let mut gateway = volume.start(setup(), folder);
     answered.insert(exchange(&gateway, REQUESTS_MAX * LEFT_KIB.len()).0);
     gateway.await_records(1);
     gateway.terminate();
@@ -122,21 +131,25 @@ fn a_full_volume_of_small_blocks_ends_no_gateway_whether_it_starts_or_runs() {
     folder = gateway.into_folder();
     for (round, left) in LEFT_KIB.into_iter().enumerate() {
         volume.fill(left);
-        let mut gateway = Setup::with_upstream(&upstream).start_in(folder);
-        let (first, mut was_refused) = (round * REQUESTS_MAX, false);
-        for number in first..first + 50 {
+        let mut gateway = volume.start(setup(), folder);
+        let mut refused = 0;
+        let (first, last) = (round * REQUESTS_MAX, (round + 1) * REQUESTS_MAX - 1);
+        for number in first..last {
             let (request_id, answer) = exchange(&gateway, number);
             match answer.status() {
                 200 => drop(answered.insert(request_id)),
-                status => was_refused = status == 503,
+                status => refused += usize::from(status == 503),
+            }
+            if refused == REFUSED_MAX {
+                break;
             }
         }
-        assert!(was_refused, "{left} KiB were enough");
+        assert_eq!(refused, REFUSED_MAX, "{left} KiB were enough on {kind:?}");
         assert_eq!(gateway.admin("/healthz").status(), 200);
 
-        volume.empty();
+        volume.empty(&gateway);
         gateway.await_ready(200);
-        let (request_id, answer) = exchange(&gateway, first + 50);
+        let (request_id, answer) = exchange(&gateway, last);
         assert_eq!(answer.status(), 200);
         answered.insert(request_id);
         assert_eq!(gateway.await_records(answered.len()).len(), answered.len());
@@ -145,6 +158,100 @@ fn a_full_volume_of_small_blocks_ends_no_gateway_whether_it_starts_or_runs() {
         assert!(status.success(), "{said:#?}");
         folder = gateway.into_folder();
     }
-    let gateway = Setup::with_upstream(&upstream).start_in(folder);
-    assert_billed(gateway, &answered);
+    assert_billed(volume.start(setup(), folder), &answered);
+}
+
+/// What the volume lacks when a gateway starts that was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lacking {
+    Blocks,
+    /// What the start writes must be in a new file.
+    Inodes,
+}
+
+#[test]
+fn a_gateway_that_was_killed_starts_on_a_full_volume_and_writes_what_it_owes_later() {
+    let test = a_gateway_that_was_killed_starts_on_a_full_volume_and_writes_what_it_owes_later;
+    Kind::each(test, |kind| {
+        for lacking in [Lacking::Blocks, Lacking::Inodes] {
+            for unavailable in ["refuse", "serve"] {
+                start_after_a_kill(kind, lacking, unavailable);
+            }
+        }
+    });
+}
+
+fn start_after_a_kill(kind: Kind, lacking: Lacking, unavailable: &str) {
+    let engine = Engine::start();
+    let setup = |durability: &str| {
+        let ledger = format!("ledger: {{unavailable: {unavailable}, durability: {durability}}}");
+        Setup::before(&engine).upstream("dialect: openai").with(&ledger)
+    };
+    let chat = |gateway: &Gateway| {
+        let mut client = gateway.chat("Connection: close\r\n", CHAT);
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let volume = Volume::mount(kind, folder.path(), VOLUME_KIB);
+    let gateway = volume.start(setup("os"), folder);
+    chat(&gateway);
+    gateway.await_records(1);
+    let streams = [(); 80].map(|()| gateway.streaming(&engine, STREAM_CHAT, &[HELLO]));
+    let mut folder = gateway.kill();
+    let open = streams.len() as u64;
+    drop(streams);
+
+    // A change of the promise begins a file.
+    let durability = if lacking == Lacking::Inodes { "group" } else { "os" };
+    match lacking {
+        Lacking::Blocks => volume.fill(0),
+        Lacking::Inodes => volume.use_up_inodes(),
+    }
+    let is_served = unavailable == "serve";
+    // The second start finds what the first one could not write.
+    for start in 0..2 {
+        let gateway = volume.start(setup(durability), folder);
+        let failed = gateway.said_at_its_start("ledger_write_failed");
+        let data = gateway.data_dir();
+        let path = failed["path"].as_str().unwrap_or_default();
+        assert!(path.starts_with(data.to_str().expect("UTF-8")), "{failed}");
+        let limited = kind == Kind::Limits;
+        let (error, hint) = if limited { ("too large", "ulimit -f") } else { ("space", "df -i") };
+        assert!(failed["error"].as_str().is_some_and(|it| it.contains(error)), "{failed}");
+        assert!(failed["hint"].as_str().is_some_and(|it| it.contains(hint)), "{failed}");
+        let opened = gateway.said_at_its_start("ledger_opened");
+        // A part of what the first start wrote may be there.
+        let died = opened["gateway_died"].as_u64().expect("a number");
+        assert!(died == open || (start > 0 && (1..open).contains(&died)), "{opened}");
+        assert_eq!(gateway.admin("/healthz").status(), 200);
+        gateway.await_ready(if is_served { 200 } else { 503 });
+        if is_served {
+            chat(&gateway);
+        } else {
+            let answer = gateway.ask(&post("/v1/chat/completions", "", CHAT));
+            assert_eq!(answer.status(), 503);
+            assert_eq!(answer.json()["error"]["code"], "ledger_unavailable", "{}", answer.text());
+        }
+        folder = gateway.kill();
+    }
+    let gateway = volume.start(setup(durability), folder);
+    if is_served {
+        chat(&gateway);
+    }
+    volume.empty(&gateway);
+    gateway.await_event("ledger_recovered");
+    gateway.await_ready(200);
+    chat(&gateway);
+    let complete = 2 + u64::from(is_served);
+    let records = gateway.await_records(usize::try_from(open + complete).expect("few"));
+    let ended = |end: &str| records.iter().filter(|record| record["end"] == end).count() as u64;
+    assert_eq!((ended("gateway_died"), ended("complete")), (open, complete), "{kind:?}");
+    let mut gateway = gateway;
+    gateway.terminate();
+    assert!(gateway.exit().0.success());
+    let data = gateway.data_dir();
+    let verified = taximeter(["verify", "--data-dir", data.to_str().expect("UTF-8")]);
+    let said = String::from_utf8_lossy(&verified.stdout);
+    assert!(verified.status.success() && said.contains("Nothing is wrong."), "{said}");
 }

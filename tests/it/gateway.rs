@@ -113,6 +113,11 @@ impl Setup {
     /// root, and the limit can be taken away.
     pub(crate) fn start_on_disk_of(self, bytes: usize) -> Gateway {
         let folder = tempfile::tempdir().expect("a temporary folder");
+        self.start_where_files_have(bytes as u64, folder)
+    }
+
+    /// The same, on what an earlier one left.
+    pub(crate) fn start_where_files_have(self, bytes: u64, folder: TempDir) -> Gateway {
         // Who goes beyond the limit gets a signal, which ends it unless it ignores that.
         let mut limited = Command::new("prlimit");
         limited.arg(format!("--fsize={bytes}:")).arg(binary());

@@ -6,7 +6,9 @@ use std::process::Output;
 
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
-use taximeter_ledger::{Digester, EncodedEntry, Entry, Framer, Position, Reader, SegmentHeader};
+use taximeter_ledger::{
+    Digester, EncodedEntry, Entry, Framer, Position, PostBytes, Reader, Record, SegmentHeader,
+};
 use tempfile::TempDir;
 
 use crate::engine::Engine;
@@ -115,14 +117,10 @@ fn a_store_that_says_something_else_is_found() {
     let engine = Engine::start();
     let folder = ended(&engine);
     assert!(verify(folder.path(), &[]).status.success());
-    let store = rusqlite::Connection::open(folder.path().join("data/store.sqlite")).expect("open");
-    let changed = store.execute(
-        "UPDATE requests SET record = replace(record, '0.00018', '0.00017') WHERE seq = (
-             SELECT min(seq) FROM requests)",
-        [],
-    );
-    assert_eq!(changed, Ok(1));
-    drop(store);
+    change_first(folder.path(), |record| {
+        let cost = record.cost.as_mut().expect("a cost");
+        cost.amount = "0.00017".parse().expect("a decimal");
+    });
     let output = verify(folder.path(), &[]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -139,18 +137,23 @@ fn a_record_of_the_store_that_differs_in_anything_is_found() {
     let engine = Engine::start();
     let folder = ended(&engine);
     assert!(verify(folder.path(), &[]).status.success());
-    for change in [
-        r#"record = replace(record, '"stop"', '"halt"')"#,
-        r#"record = replace(record, '"attempt":1', '"attempt":2')"#,
-        "seq = seq + 1",
-    ] {
+    let halts: fn(&mut Record) = |record| record.finish_reasons = vec!["halt".to_owned()];
+    let again: fn(&mut Record) = |record| record.attempt += 1;
+    let moves = |folder: &Path| {
         let first = "seq = (SELECT min(seq) FROM requests)";
-        meddle(folder.path(), &format!("UPDATE requests SET {change} WHERE {first}"));
+        meddle(folder, &format!("UPDATE requests SET seq = seq + 1 WHERE {first}"));
+    };
+    for number in 0..3 {
+        match number {
+            0 => change_first(folder.path(), halts),
+            1 => change_first(folder.path(), again),
+            _ => moves(folder.path()),
+        }
         let output = verify(folder.path(), &[]);
         let said = said(&output);
-        assert_eq!(output.status.code(), Some(1), "{change}: {said}");
-        assert!(said.contains("wrong: the store has 3 records of "), "{change}: {said}");
-        assert!(verify(folder.path(), &["--rebuild"]).status.success(), "{change}");
+        assert_eq!(output.status.code(), Some(1), "{number}: {said}");
+        assert!(said.contains("wrong: the store has 3 records of "), "{number}: {said}");
+        assert!(verify(folder.path(), &["--rebuild"]).status.success(), "{number}");
     }
 }
 
@@ -162,15 +165,13 @@ fn a_record_of_the_store_that_the_journal_does_not_have_can_be_read_at_least() {
     assert!(verify(folder.path(), &[]).status.success());
     meddle(
         folder.path(),
-        r#"INSERT INTO requests SELECT NULL, started_at, zeroblob(16), ended_at, tenant, upstream,
-               model, input_tokens, output_tokens, 0,
-               replace(record, '"end":"complete"', '"end":"whole"')
-           FROM requests LIMIT 1"#,
+        "INSERT INTO requests SELECT NULL, started_at, zeroblob(16), form, 0, x'03'
+         FROM requests LIMIT 1",
     );
     let output = verify(folder.path(), &[]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("unknown variant `whole`"), "{said}");
+    assert!(said.contains("the payload ends inside a member"), "{said}");
 }
 
 #[test]
@@ -199,6 +200,33 @@ fn an_export_is_held_against_its_manifest_and_the_ledger() {
     assert_eq!(other.status.code(), Some(1));
     let sums = "the export adds up to 0.00055 USD, and the ledger has 0.00054";
     assert!(said(&other).contains(sums), "{}", said(&other));
+}
+
+/// Changes the first record of the store behind the gateway's back.
+fn change_first(folder: &Path, change: impl FnOnce(&mut Record)) {
+    let store = rusqlite::Connection::open(folder.join("data/store.sqlite")).expect("open");
+    let question = "SELECT requests.number, tenant, id, strings, members
+        FROM requests JOIN forms ON forms.number = form ORDER BY seq LIMIT 1";
+    let read = |row: &rusqlite::Row<'_>| {
+        let (id, strings, members): (Vec<u8>, Vec<u8>, Vec<u8>) =
+            (row.get(2)?, row.get(3)?, row.get(4)?);
+        let payload = [id, strings, members, b".".to_vec()].concat();
+        Ok((row.get(0)?, row.get(1)?, payload))
+    };
+    let (number, tenant, payload): (i64, String, _) =
+        store.query_row(question, [], read).expect("a request");
+    let mut record = Record::decode(0, &payload).expect("a record");
+    change(&mut record);
+    let mut payload = Vec::new();
+    EncodedEntry::new(&Entry::Post(Box::new(record)), &mut payload).expect("an entry");
+    let post = PostBytes::split(&payload).expect("a post");
+    let form = store.execute("INSERT INTO forms VALUES (NULL, 0, ?1, ?2)", (tenant, post.strings));
+    assert_eq!(form, Ok(1));
+    let changed = store.execute(
+        "UPDATE requests SET form = ?1, members = ?2 WHERE number = ?3",
+        (store.last_insert_rowid(), post.members, number),
+    );
+    assert_eq!(changed, Ok(1));
 }
 
 /// Changes the store behind the gateway's back.
@@ -258,9 +286,14 @@ fn a_correction_that_is_not_the_journals_is_named() {
     assert!(whole.status.success(), "{}", said(&whole));
     assert!(said(&whole).contains("store: 3 corrections, each as written"), "{}", said(&whole));
 
+    let store = rusqlite::Connection::open(folder.path().join("data/store.sqlite")).expect("open");
     let first = "number = (SELECT min(number) FROM corrections)";
-    let statement = "UPDATE corrections SET correction = replace(correction, 'typo', 'gift')";
-    meddle(folder.path(), &format!("{statement} WHERE {first}"));
+    let question = format!("SELECT correction FROM corrections WHERE {first}");
+    let mut payload: Vec<u8> = store.query_row(&question, [], |row| row.get(0)).expect("one");
+    let at = payload.windows(4).position(|part| part == b"typo").expect("the reason");
+    payload[at..at + 4].copy_from_slice(b"gift");
+    let change = format!("UPDATE corrections SET correction = ?1 WHERE {first}");
+    assert_eq!(store.execute(&change, [&payload]), Ok(1));
     let output = verify(folder.path(), &[]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("wrong: the store's correction "), "{}", said(&output));
@@ -268,12 +301,13 @@ fn a_correction_that_is_not_the_journals_is_named() {
 
     let rebuilt = verify(folder.path(), &["--rebuild"]);
     assert!(rebuilt.status.success(), "{}", said(&rebuilt));
-    meddle(
-        folder.path(),
-        "INSERT INTO corrections SELECT NULL, zeroblob(16), started_at, corrects, made_at, 0, seq,
-             replace(correction, substr(correction, 8, 36), '00000000-0000-0000-0000-000000000000')
+    payload[..16].fill(0);
+    let added = store.execute(
+        "INSERT INTO corrections SELECT NULL, zeroblob(16), started_at, corrects, made_at, 0, seq, ?1
          FROM corrections LIMIT 1",
+        [&payload],
     );
+    assert_eq!(added, Ok(1));
     let output = verify(folder.path(), &[]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");

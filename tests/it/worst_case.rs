@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::Gateway;
 use crate::http::json_answer;
-use crate::ledger::{read, segments};
+use crate::segments::{read, segments};
 
 /// USD for a token of output of the model that `CHAT` asks for.
 const OUTPUT_PRICE: f64 = 0.000_000_6;

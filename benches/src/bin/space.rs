@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Parser;
@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use taximeter_benches::clock::pause;
 use taximeter_benches::say;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
-use taximeter_journal::{AppendError, Journal, Options, read};
+use taximeter_journal::{AppendError, Journal, Options, compress, read};
 use taximeter_ledger::{
     Charge, Entry, Kind, Progress, Record, RecordCost, RecordUsage, RequestId, Reserve, Stages,
     TenantId,
@@ -104,6 +104,8 @@ fn main() -> Result<()> {
         let cells: Vec<_> = sizes.iter().map(|sizes| cell(size(sizes))).collect();
         row(label, &cells);
     }
+    let cells: Vec<_> = sizes.iter().map(|sizes| cell(sizes.compression())).collect();
+    row("microseconds to compress a request", &cells);
     row("bytes per mark of progress, in the open segment", &[cell(Some(mark()?))]);
     Ok(())
 }
@@ -142,6 +144,8 @@ struct Sizes {
     open: Size,
     closed: Size,
     compressed: Size,
+    /// How long it took to compress the closed ones.
+    compression: Duration,
     store: Size,
 }
 
@@ -157,14 +161,19 @@ impl Sizes {
             Ok(())
         })?;
         let mut sizes = Self::default();
-        let segments = segments(dir.path())?;
-        for (position, segment) in segments.iter().enumerate() {
-            let of_its_form = match segment.name.ends_with(".zst") {
-                true => &mut sizes.compressed,
-                false if position + 1 == segments.len() => &mut sizes.open,
-                false => &mut sizes.closed,
-            };
-            of_its_form.add(segment.size);
+        let plain = segments(dir.path())?;
+        let begun = Instant::now();
+        compress(dir.path())?;
+        sizes.compression = begun.elapsed();
+        for (position, segment) in plain.iter().enumerate() {
+            if position + 1 == plain.len() {
+                sizes.open.add(segment.size);
+            } else if !segment.name.ends_with(".zst") {
+                sizes.closed.add(segment.size);
+            }
+        }
+        for segment in segments(dir.path())?.iter().filter(|it| it.name.ends_with(".zst")) {
+            sizes.compressed.add(segment.size);
         }
         Store::open(dir.path())?.catch_up(&mut feeds(dir.path()))?;
         // Who closes a store last leaves all of it in one file.
@@ -175,9 +184,14 @@ impl Sizes {
 
     fn journal(&self) -> Size {
         let mut all = self.open;
-        all.add(self.closed);
         all.add(self.compressed);
         all
+    }
+
+    /// Microseconds of one thread. `None` if nothing was compressed here.
+    fn compression(&self) -> Option<f64> {
+        let requests = self.closed.requests;
+        (requests > 0).then(|| self.compression.as_secs_f64() * 1e6 / requests as f64)
     }
 }
 

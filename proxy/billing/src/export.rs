@@ -23,7 +23,7 @@ pub use format::{BATCH_EVENTS_MAX, Format, RecordWriter};
 pub use item::BillItem;
 pub use manifest::{CurrencySum, Entries, ExportTotals, Manifest, ManifestFile, SequenceRange};
 pub use partition::{Layout, file_name, partition};
-pub use records::{RecordRow, RecordRows, RecordsParquet};
+pub use records::{RecordRows, RecordsParquet};
 pub use window::{EventSpan, OutsideWindow, Window};
 
 #[cfg(test)]

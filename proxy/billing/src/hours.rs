@@ -165,7 +165,7 @@ impl Hour {
 }
 
 impl LineKey {
-    fn of(cost: &RecordCost, line: &RecordLine, source: Source) -> Self {
+    pub(crate) fn of(cost: &RecordCost, line: &RecordLine, source: Source) -> Self {
         Self {
             meter: line.meter.clone(),
             model: line.model.clone(),

@@ -25,9 +25,8 @@
 //!
 //! FOCUS rows are made from hours. Single requests are exported as records and events. A bill also
 //! has items besides requests: corrections, shares of GPUs and credits. They are exported as FOCUS
-//! rows and as events of their own (`export/item.rs`). A Parquet file of requests is made from the
-//! entries of the journal as they were written. `export/records` splits an entry into its members
-//! without parsing a whole record.
+//! rows and as events of their own (`export/item.rs`). `export/records` writes Parquet files of
+//! requests: one table has all columns, each with where its value is in a record.
 
 mod allowance;
 mod bill;
@@ -42,6 +41,7 @@ mod invoice;
 mod period;
 mod quantities;
 mod render;
+mod running_hour;
 mod statement;
 mod sums;
 mod zone;
@@ -58,6 +58,7 @@ pub use invoice::{Invoice, InvoiceLine, Invoicer, Provisional, TenantInvoice};
 pub use period::{Moment, Month, Period, PeriodError, day, instant};
 pub use quantities::{Quantities, QuantityLine, Split};
 pub use render::{csv, csv_cell, invoice, json, printable, table};
+pub use running_hour::{CostLines, RunningHour};
 pub use statement::{
     STATEMENT_VERSION, Statement, StatementFault, StatementJournal, StatementLine,
 };

@@ -354,7 +354,10 @@ impl OldJournal {
 
     /// Removes files of a conversion that was killed.
     fn remove_unnamed(&self, disk: &dyn Disk) -> io::Result<()> {
-        let is_unnamed = |path: &PathBuf| path.to_string_lossy().ends_with(files::UNNAMED);
+        let is_unnamed = |path: &PathBuf| {
+            files::first_seq(&path.with_extension(""))
+                .is_some_and(|first| files::unnamed(&files::path(&self.dir, first)) == *path)
+        };
         disk.list(&self.dir)?
             .iter()
             .filter(|path| is_unnamed(path))
@@ -379,9 +382,9 @@ impl OldJournal {
     fn close(&self, disk: &dyn Disk) -> Result<(), JournalError> {
         let path = self.mark();
         let close = || {
-            let unnamed = path.with_extension(files::UNNAMED);
+            let unnamed = files::unnamed(&path);
             let file = files::create_anew(&unnamed, disk)?;
-            files::write(&*file, &format4::converting())?;
+            files::append(&*file, &format4::converting())?;
             file.sync()?;
             disk.rename(&unnamed, &path)?;
             disk.sync_dir(&self.dir)

@@ -68,6 +68,13 @@ pub(super) struct Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity(pub(super) u64, pub(super) u64);
 
+/// Whether the volume has no room for what an operation adds: no blocks, no inodes, or no more of
+/// them for this user or this file.
+pub(super) fn is_without_room(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 /// The disk as the kernel has it.
 #[derive(Debug)]
 pub(super) struct Kernel;

@@ -1,7 +1,7 @@
 //! The errors of the journal.
 
 use std::borrow::Cow;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use taximeter_ledger::{EncodeError, Fault, format4};
@@ -19,7 +19,7 @@ pub enum JournalError {
         dir: PathBuf,
     },
     /// The file system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), suggestion(source))]
     Io {
         /// What was tried.
         action: &'static str,
@@ -39,6 +39,24 @@ pub enum JournalError {
     /// An entry that a start made cannot be written.
     #[error(transparent)]
     Encode(#[from] EncodeError),
+}
+
+/// What to do about a volume that cannot be written. `None` if the error says too little for that.
+#[must_use]
+pub fn remedy(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        ErrorKind::StorageFull => Some(
+            "make room on the volume: `df -h` shows its free blocks and `df -i` its free inodes",
+        ),
+        ErrorKind::QuotaExceeded => Some("make room, or raise the quota of the gateway's user"),
+        ErrorKind::FileTooLarge => Some("raise the limit of the length of files (`ulimit -f`)"),
+        ErrorKind::ReadOnlyFilesystem => Some("mount the volume so that it can be written"),
+        _ => None,
+    }
+}
+
+fn suggestion(error: &io::Error) -> String {
+    remedy(error).map(|remedy| format!("; {remedy}")).unwrap_or_default()
 }
 
 /// What to do about a segment that cannot be read.

@@ -84,7 +84,7 @@ pub fn examine<R: Send>(
     files::check_format(dir, &**disk)?;
     for (_, path) in &segments {
         found.segments += 1;
-        found.bytes += disk.status(path).map_err(JournalError::io("read", path))?.length;
+        found.bytes += files::status(path, &**disk).map_err(JournalError::io("read", path))?.length;
     }
     let mut next = segments.first().map(|(first, _)| *first);
     while let Some(from) = next {
@@ -98,9 +98,9 @@ pub fn examine<R: Send>(
                 None
             }
             Err(JournalError::Segment { path, fault }) => {
-                let behind = segments.iter().position(|(_, known)| *known == path);
+                let damaged = files::first_seq(&path);
                 found.faults.push((path, fault));
-                behind.and_then(|index| segments.get(index + 1)).map(|(first, _)| *first)
+                segments.iter().map(|(first, _)| *first).find(|first| Some(*first) > damaged)
             }
             Err(error) => return Err(error),
         };

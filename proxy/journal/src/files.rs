@@ -1,4 +1,4 @@
-//! Segment files: their names, creating them and appending to them.
+//! Segment files: their names, creating them, appending to them and reading them in either form.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use taximeter_ledger::{
     Digest, Digester, Fault, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark,
 };
 
-use super::disk::{Disk, How, Identity, OpenFile, Status};
+use super::compressed::CompressedFile;
+use super::disk::{Disk, How, Identity, OpenFile, Status, is_without_room};
 use super::error::JournalError;
 
 /// The segment that is written to.
@@ -35,7 +36,7 @@ impl Segment {
         disk: &dyn Disk,
     ) -> io::Result<Self> {
         let path = path(dir, header.first_seq());
-        let unnamed = path.with_extension(UNNAMED);
+        let unnamed = unnamed(&path);
         let file = create_anew(&unnamed, disk)?;
         let identity = file.status()?.identity;
         let mut bytes = Vec::new();
@@ -67,9 +68,13 @@ impl Segment {
         disk: &dyn Disk,
     ) -> io::Result<Self> {
         let file = disk.open(path, How::Append)?;
-        file.set_len(length)?;
+        // A file system that copies on write may have no room for it. The next write cuts it off.
+        let torn = match file.set_len(length) {
+            Err(error) if is_without_room(&error) => true,
+            done => done.map(|()| false)?,
+        };
         let (identity, digester) = (file.status()?.identity, digester.cut());
-        Ok(Self { file, path: path.to_owned(), identity, ledger, length, torn: false, digester })
+        Ok(Self { file, path: path.to_owned(), identity, ledger, length, torn, digester })
     }
 
     /// Appends all of `frames`, or nothing that outlives the next attempt.
@@ -89,7 +94,7 @@ impl Segment {
             self.file.set_len(self.length)?;
         }
         self.torn = true;
-        write(&*self.file, bytes)?;
+        append(&*self.file, bytes)?;
         self.torn = false;
         self.length += bytes.len() as u64;
         Ok(())
@@ -122,13 +127,21 @@ impl Segment {
         &self.path
     }
 
+    /// The number of its first entry.
+    pub(super) fn first_seq(&self) -> u64 {
+        first_seq(&self.path).unwrap_or(0)
+    }
+
     pub(super) const fn length(&self) -> u64 {
         self.length
     }
 }
 
 const EXTENSION: &str = "tlj";
-pub(super) const UNNAMED: &str = "tlj.new";
+/// Behind the extension of a compressed segment.
+const COMPRESSED: &str = "zst";
+/// Behind the name of a file that is not whole yet.
+const UNNAMED: &str = "new";
 
 /// Files that are put aside by one name.
 const ASIDE_MAX: u32 = 1000;
@@ -136,6 +149,115 @@ const ASIDE_MAX: u32 = 1000;
 /// Where the segment is that begins with `first_seq`.
 pub(super) fn path(dir: &Path, first_seq: u64) -> PathBuf {
     dir.join(format!("journal-{first_seq:020}.{EXTENSION}"))
+}
+
+/// The compressed form of the segment `path`.
+pub(super) fn compressed(path: &Path) -> PathBuf {
+    with_suffix(path, COMPRESSED)
+}
+
+/// Whether the segment `path` is compressed.
+pub(super) fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == COMPRESSED)
+}
+
+/// The name of a file until it is whole.
+pub(super) fn unnamed(path: &Path) -> PathBuf {
+    with_suffix(path, UNNAMED)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+/// The number of the first entry of the segment `path`. `None` if it is something else.
+pub(super) fn first_seq(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?.strip_prefix("journal-")?;
+    let plain = name.strip_suffix(COMPRESSED).and_then(|name| name.strip_suffix('.'));
+    let number = plain.unwrap_or(name).strip_suffix(EXTENSION)?.strip_suffix('.')?;
+    number.parse().ok()
+}
+
+/// A segment that is read, whatever its form.
+#[derive(Debug)]
+pub(super) enum SegmentFile {
+    Plain(Arc<dyn OpenFile>),
+    Compressed(CompressedFile),
+}
+
+impl SegmentFile {
+    /// Opens the segment `path`, or its compressed form if it was compressed meanwhile. Returns the
+    /// path of what was opened too.
+    pub(super) fn open(path: &Path, disk: &dyn Disk) -> io::Result<(Self, PathBuf)> {
+        match disk.open(path, How::Read) {
+            Err(error) if error.kind() == ErrorKind::NotFound && !is_compressed(path) => {
+                let path = compressed(path);
+                Ok((Self::compressed(disk.open(&path, How::Read)?)?, path))
+            }
+            Ok(file) if is_compressed(path) => Ok((Self::compressed(file)?, path.to_owned())),
+            opened => Ok((Self::Plain(opened?), path.to_owned())),
+        }
+    }
+
+    /// Reads a compressed file.
+    pub(super) fn compressed(file: Arc<dyn OpenFile>) -> io::Result<Self> {
+        CompressedFile::open(file).map(Self::Compressed)
+    }
+
+    /// The file itself.
+    pub(super) fn file(&self) -> &dyn OpenFile {
+        match self {
+            Self::Plain(file) => &**file,
+            Self::Compressed(file) => file.file(),
+        }
+    }
+
+    /// Length of the segment, in bytes that are not compressed.
+    fn length(&self) -> io::Result<u64> {
+        match self {
+            Self::Plain(file) => Ok(file.status()?.length),
+            Self::Compressed(file) => Ok(file.length()),
+        }
+    }
+
+    /// Bytes of the segment from `offset` on, as many as one read gives; none at the end.
+    pub(super) fn read_at(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.read_at(bytes, offset),
+            Self::Compressed(file) => file.read_at(bytes, offset),
+        }
+    }
+}
+
+/// What the name of a segment leads to, or that of its compressed form.
+pub(super) fn status(path: &Path, disk: &dyn Disk) -> io::Result<Status> {
+    match disk.status(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_compressed(path) => {
+            disk.status(&compressed(path))
+        }
+        known => known,
+    }
+}
+
+/// Removes a segment in every form, also while it is compressed. That it is gone is no error.
+pub(super) fn remove(path: &Path, disk: &dyn Disk) -> io::Result<()> {
+    let remove = |path: &Path| match disk.remove(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
+    };
+    if is_compressed(path) {
+        return remove(path).map(drop);
+    }
+    // The compressed form goes first: it must not be read in place of one that is newer.
+    remove(&compressed(path))?;
+    if !remove(path)? {
+        // It was compressed in between.
+        remove(&compressed(path))?;
+    }
+    Ok(())
 }
 
 /// Makes the journal's directory. `synced`, a power cut cannot take it away, whoever made it.
@@ -184,10 +306,14 @@ pub(super) fn header(path: &Path, disk: &dyn Disk) -> io::Result<Option<SegmentH
     Ok(reader.header().cloned())
 }
 
-/// The first bytes of a file, at most so many.
+/// The first bytes of a segment, or of another file, at most so many.
 pub(super) fn read(path: &Path, disk: &dyn Disk, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let file = disk.open(path, How::Read)?;
-    let length = usize::try_from(file.status()?.length).unwrap_or(usize::MAX);
+    let (file, _) = SegmentFile::open(path, disk)?;
+    read_all(file, bytes_max)
+}
+
+fn read_all(mut file: SegmentFile, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(file.length()?).unwrap_or(usize::MAX);
     let mut bytes = vec![0; length.min(bytes_max)];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -205,23 +331,23 @@ pub(super) fn sync(path: &Path, disk: &dyn Disk) -> io::Result<()> {
     disk.open(path, How::Read)?.sync()
 }
 
-/// Keeps what a segment is under a name by which no journal looks for it.
+/// Keeps what a segment is, as it is, under a name by which no journal looks for it.
 pub(super) fn put_aside(path: &Path, disk: &dyn Disk) -> io::Result<PathBuf> {
-    let bytes = read(path, disk, usize::MAX)?;
+    let bytes = read_all(SegmentFile::Plain(disk.open(path, How::Read)?), usize::MAX)?;
     let (file, aside) = (0..ASIDE_MAX)
-        .map(|number| path.with_extension(format!("{EXTENSION}.damaged-{number}")))
+        .map(|number| with_suffix(path, &format!("damaged-{number}")))
         .find_map(|aside| match disk.open(&aside, How::Create) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => None,
             opened => Some(opened.map(|file| (file, aside))),
         })
         .unwrap_or_else(|| Err(ErrorKind::AlreadyExists.into()))?;
-    write(&*file, &bytes)?;
+    append(&*file, &bytes)?;
     file.sync()?;
     Ok(aside)
 }
 
 /// Appends all of `bytes` to a file.
-pub(super) fn write(file: &dyn OpenFile, mut bytes: &[u8]) -> io::Result<()> {
+pub(super) fn append(file: &dyn OpenFile, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.append(bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -233,18 +359,12 @@ pub(super) fn write(file: &dyn OpenFile, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The segments of a journal by their first sequence number, in order.
+/// The segments of a journal by their first sequence number, in order. Of one that is there in both
+/// forms, the plain one.
 pub(super) fn list(dir: &Path, disk: &dyn Disk) -> io::Result<Vec<(u64, PathBuf)>> {
-    let mut segments = Vec::new();
-    for path in disk.list(dir)? {
-        let is_segment = path.extension().is_some_and(|extension| extension == EXTENSION);
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        if let Some(first) = stem.strip_prefix("journal-").filter(|_| is_segment)
-            && let Ok(first) = first.parse()
-        {
-            segments.push((first, path));
-        }
-    }
-    segments.sort_unstable();
+    let segment = |path: PathBuf| Some((first_seq(&path)?, path));
+    let mut segments: Vec<_> = disk.list(dir)?.into_iter().filter_map(segment).collect();
+    segments.sort_unstable_by_key(|(first, path)| (*first, is_compressed(path)));
+    segments.dedup_by_key(|(first, _)| *first);
     Ok(segments)
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use taximeter_ledger::LedgerId;
 use uuid::Uuid;
 
-use super::disk::{Disk, Kernel};
+use super::disk::{Disk, Kernel, is_without_room};
 use super::files;
 
 /// The file with the identity.
@@ -105,14 +105,19 @@ pub(super) fn own(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<Ident
     let known = Known { identity, is_copied: false };
     let path = dir.join(LEDGER);
     let unnamed = path.with_extension("id.new");
-    let file = files::create_anew(&unnamed, disk)?;
-    files::write(&*file, known.text().as_bytes())?;
-    if synced {
-        file.sync()?;
-    }
-    disk.rename(&unnamed, &path)?;
-    if synced {
-        disk.sync_dir(dir)?;
+    let name = || {
+        let file = files::create_anew(&unnamed, disk)?;
+        files::append(&*file, known.text().as_bytes())?;
+        if synced {
+            file.sync()?;
+        }
+        disk.rename(&unnamed, &path)?;
+        if synced { disk.sync_dir(dir) } else { Ok(()) }
+    };
+    match name() {
+        // The header of each segment has the id too, so the next start writes the file.
+        Err(error) if is_without_room(&error) => {}
+        done => done?,
     }
     Ok(known.identity)
 }

@@ -33,7 +33,9 @@
 //! each entry it reads only what changes a sum. It cuts off a torn tail. It posts the requests that
 //! were open as `gateway_died`, at the price of their admission: with their last progress, or, if
 //! they had reported none, with a prompt that is estimated from the length of the body. Then it
-//! writes a checkpoint. `taximeter verify` reads everything (`examine.rs`).
+//! writes a checkpoint. If the volume has no room for these, they are the first entries of the
+//! queue, and the writer tries until there is room. `taximeter verify` reads everything
+//! (`examine.rs`).
 //!
 //! # Pending requests
 //!
@@ -68,6 +70,13 @@
 //! A segment that is only a header says how many entries it replaces. Their numbers are not given
 //! again.
 //!
+//! # Compression
+//!
+//! A thread compresses closed segments, one at a time and at the lowest priority (`compress.rs`).
+//! Nobody waits for it. A compressed segment is read through `SegmentFile` (`files.rs`), which gives
+//! the bytes of the plain one. So digests, offsets and the search behind damage are the same.
+//! Damage costs the entries of a piece of 32 KiB (`compressed.rs`).
+//!
 //! # Rejected entries
 //!
 //! An entry that is intact but that this version cannot understand is not damage. A start continues
@@ -90,6 +99,8 @@
 //! or loses its power at any operation. A power cut with `os` may take what the kernel has not
 //! written, also from the middle.
 
+mod compress;
+mod compressed;
 pub mod convert;
 mod disk;
 pub mod disk_budget;
@@ -120,7 +131,8 @@ use std::thread::JoinHandle;
 
 use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
 
-pub use self::error::{AppendError, JournalError, Loss};
+pub use self::compress::compress;
+pub use self::error::{AppendError, JournalError, Loss, remedy};
 pub use self::examine::{Examination, examine};
 pub use self::identity::{Identity, LEDGER, identity, in_copy};
 pub use self::options::{Event, Options};
@@ -130,6 +142,7 @@ pub use self::recover::{LOCK, Recovery};
 pub use self::retain::Retention;
 pub use self::state::{JournalState, Segments};
 
+use self::compress::Background;
 use self::disk::{Disk, Kernel};
 use self::queue::Queue;
 
@@ -150,6 +163,7 @@ pub struct Journal(Arc<Handle>);
 struct Handle {
     queue: Arc<Queue>,
     writer: Mutex<Option<JoinHandle<Result<(), JournalError>>>>,
+    compressor: Mutex<Option<Background>>,
     dir: PathBuf,
     identity: Identity,
 }
@@ -168,9 +182,14 @@ impl Journal {
         options: Options,
         price: &Price<'_>,
     ) -> Result<(Self, Recovery), JournalError> {
-        Self::open_on(dir, options, price, Arc::new(Kernel))
+        let (journal, recovery) = Self::open_on(dir, options, price, Arc::new(Kernel))?;
+        let compressor = Background::start(dir, &journal.0.queue)
+            .map_err(JournalError::io("start to compress the segments of", dir))?;
+        *journal.0.compressor.lock().unwrap_or_else(PoisonError::into_inner) = Some(compressor);
+        Ok((journal, recovery))
     }
 
+    /// Opens it without the thread that compresses closed segments.
     fn open_on(
         dir: &Path,
         options: Options,
@@ -179,9 +198,9 @@ impl Journal {
     ) -> Result<(Self, Recovery), JournalError> {
         let (queue, writer, recovery) = recover::open(dir, options, price, disk)?;
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
-        let (writer, dir) = (Mutex::new(Some(writer)), dir.to_owned());
+        let (writer, compressor) = (Mutex::new(Some(writer)), Mutex::new(None));
         let identity = recovery.identity.clone();
-        let handle = Handle { queue, writer, dir, identity };
+        let handle = Handle { queue, writer, compressor, dir: dir.to_owned(), identity };
         Ok((Self(Arc::new(handle)), recovery))
     }
 
@@ -277,6 +296,12 @@ impl Journal {
 impl Handle {
     fn close(&self) -> Result<(), JournalError> {
         self.queue.close();
+        // Another process may open the journal as soon as the writer has left.
+        if let Some(compressor) =
+            self.compressor.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            compressor.stop();
+        }
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer else { return Ok(()) };
         let panicked = |_| io::Error::other("the writer has panicked");

@@ -68,6 +68,14 @@ pub enum Event<'a> {
         /// Cause.
         error: &'a io::Error,
     },
+    /// A closed segment cannot be compressed. It stays as it is, and the journal tries again. It is
+    /// told once until it succeeds.
+    NotCompressed {
+        /// Segment.
+        path: &'a Path,
+        /// Cause.
+        error: &'a io::Error,
+    },
     /// Another program removed, replaced or truncated the segment. A new segment follows.
     SegmentLost {
         /// Segment.

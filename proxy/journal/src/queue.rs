@@ -53,6 +53,8 @@ pub(super) struct Queue {
     state: Mutex<State>,
     work: Condvar,
     sync_work: Condvar,
+    /// The number of the first entry of the segment that is written to.
+    open_segment: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -106,24 +108,26 @@ enum Stage {
 }
 
 impl Queue {
-    /// A queue that goes on with `frames`, of which there are none yet.
+    /// A queue that goes on with `frames`.
     pub(super) fn new(options: Options, frames: Frames) -> Self {
-        let written = frames.last().seq;
+        let written = frames.taken().0.seq;
         // A start syncs what it goes on with.
         let synced = if options.is_synced() { written } else { 0 };
+        let open_segment = AtomicU64::new(0);
         let state = State {
             written,
-            frames,
-            held_bytes: 0,
+            held_bytes: frames.queued_bytes(),
             waiting: Vec::new(),
             ready: Vec::new(),
-            bell: Bell::Quiet,
+            bell: if frames.is_empty() { Bell::Quiet } else { Bell::Rung },
+            frames,
             stage: Stage::Open,
             failing: false,
             lost: 0,
             unsynced: Unsynced::new(synced),
         };
-        Self { options, state: Mutex::new(state), work: Condvar::new(), sync_work: Condvar::new() }
+        let state = Mutex::new(state);
+        Self { options, state, work: Condvar::new(), sync_work: Condvar::new(), open_segment }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -245,10 +249,6 @@ impl Queue {
     pub(super) fn is_healthy(&self) -> bool {
         let state = self.lock();
         !state.failing && state.stage == Stage::Open
-    }
-
-    pub(super) fn sequence(&self) -> u64 {
-        self.lock().written
     }
 
     /// Takes no more entries.

@@ -9,9 +9,9 @@ use taximeter_ledger::{
     Checkpoint, Digest, Digester, Entry, Fault, FramedEntry, Kind, Position, Reader, SegmentHeader,
 };
 
-use super::disk::{Disk, How, Identity, Kernel, OpenFile};
+use super::disk::{Disk, Identity, Kernel};
 use super::error::JournalError;
-use super::files;
+use super::files::{self, SegmentFile};
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -53,7 +53,7 @@ pub struct Altered {
 #[derive(Debug)]
 struct SegmentReader {
     path: PathBuf,
-    file: Arc<dyn OpenFile>,
+    file: SegmentFile,
     /// Bytes that were read.
     fed: u64,
     identity: Identity,
@@ -250,12 +250,13 @@ impl Entries {
         }
         let later = segments.partition_point(|(first, _)| *first <= wanted);
         let Some((_, path)) = segments.get(later.saturating_sub(1)) else { return Ok(false) };
-        let file = match self.disk.open(path, How::Read) {
+        let (file, path) = match SegmentFile::open(path, &*self.disk) {
             // Replaced between the two looks: the next read finds what came instead.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             opened => opened.map_err(JournalError::io("open", path))?,
         };
-        let identity = file.status().map_err(JournalError::io("read", path))?.identity;
+        let status = file.file().status().map_err(JournalError::io("read", &path))?;
+        let identity = status.identity;
         let last = segments.get(later.max(1)).map(|(first, _)| first.saturating_sub(1));
         if let Some(segment) = self.segment.as_mut().filter(|segment| segment.identity == identity)
         {
@@ -267,7 +268,6 @@ impl Entries {
         }
         let before = self.segment.take();
         let before = before.and_then(|before| Some((before.extent()?, before.path)));
-        let path = path.clone();
         self.segment = Some(SegmentReader { path, file, fed: 0, identity, reader, last, before });
         Ok(true)
     }

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use taximeter_ledger::{
 };
 
 use super::Price;
-use super::disk::{Disk, How, OpenFile};
+use super::disk::{self, Disk, How, OpenFile};
 use super::error::{JournalError, Loss};
 use super::files::{self, Segment};
 use super::identity::{self, Identity};
@@ -83,43 +84,37 @@ pub(super) fn open(
     let ledger = identity.id;
     let journal_dir = JournalDir { dir: dir.to_owned(), disk, ledger, _lock: lock };
     let mut recovery = Recovery { identity, ..Recovery::default() };
-    let found = recovery.read(&journal_dir, &options)?;
+    let mut found = recovery.read(&journal_dir, &options)?;
     let before = found.end;
     recovery.torn_bytes += found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
     // A segment whose header was cut off is none.
     let has_header = found.tail.as_ref().is_some_and(|tail| tail.header.is_some());
     let digester = digester(&journal_dir.disk, dir, before.seq + u64::from(has_header))?;
-    let begin = || {
-        let follows = digester.as_ref().and_then(Digester::digest);
-        journal_dir
-            .begin(&options, before, follows, (&[], &[]))
-            .map_err(JournalError::io("write", dir))
+    let digest = digester.as_ref().and_then(Digester::digest);
+    let (path, segment) = found.last_segment(&journal_dir, &options, digester)?;
+    let (mut segment, mut no_room) = match segment {
+        Err(error) if disk::is_without_room(&error) => (None, Some(error)),
+        segment => (Some(segment.map_err(JournalError::io("write", &path))?), None),
     };
-    let mut segment = match (&found.tail, &digester) {
-        (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) => {
-            if header.has_sync_marks == options.is_synced() && header.ledger == ledger {
-                let end = (*offset, digester.clone());
-                Segment::open(path, end, ledger, &*journal_dir.disk)
-                    .map_err(JournalError::io("open", path))?
-            } else {
-                // One segment, one promise and one ledger.
-                if options.is_synced() {
-                    files::sync(path, &*journal_dir.disk)
-                        .map_err(JournalError::io("sync", path))?;
-                }
-                begin()?
-            }
-        }
-        // There is none, or nothing was in it.
-        _ => begin()?,
+    // Whether there is room is known once an entry could be written.
+    found.is_checked &= segment.is_some();
+    let (bytes, framer, tally) = recovery.close_open(found, &journal_dir, &options, price)?;
+    if let Some(segment) = &mut segment {
+        no_room = journal_dir
+            .append(&options, segment, &bytes, framer.last())
+            .map_err(JournalError::io("write", &path))?;
+    }
+    let length = segment.as_ref().map_or(0, Segment::length);
+    let frames = Frames::new(framer, tally, length, options.segment_bytes);
+    let frames = match no_room {
+        Some(_) => frames.not_written(bytes, before),
+        None => frames,
     };
-    let (frames, framer, tally) = recovery.close_open(found, &journal_dir, &options, price)?;
-    journal_dir
-        .append(&options, &mut segment, &frames, framer.last())
-        .map_err(JournalError::io("write", segment.path()))?;
-    let frames = Frames::new(framer, tally, segment.length(), options.segment_bytes);
     let queue = Arc::new(Queue::new(options, frames));
-    let writer = Writer::new(journal_dir, Arc::clone(&queue), segment);
+    if let Some(error) = no_room {
+        queue.fail(&path, &error);
+    }
+    let writer = Writer::new(journal_dir, Arc::clone(&queue), segment, digest);
     Ok((queue, writer, recovery))
 }
 
@@ -264,6 +259,33 @@ impl Recovery {
 }
 
 impl Found {
+    /// The segment that is gone on with, and its path: the last one, or a new one. `digester` has
+    /// the last one.
+    fn last_segment(
+        &self,
+        journal_dir: &JournalDir,
+        options: &Options,
+        digester: Option<Digester>,
+    ) -> Result<(PathBuf, io::Result<Segment>), JournalError> {
+        let JournalDir { dir, disk, ledger, .. } = journal_dir;
+        let follows = digester.as_ref().and_then(Digester::digest);
+        if let (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) =
+            (&self.tail, digester)
+        {
+            let is_ours = header.has_sync_marks == options.is_synced() && header.ledger == *ledger;
+            if is_ours && !files::is_compressed(path) {
+                let opened = Segment::open(path, (*offset, digester), *ledger, &**disk);
+                return Ok((path.clone(), Ok(opened.map_err(JournalError::io("open", path))?)));
+            }
+            // One segment, one promise and one ledger. And a compressed one is closed.
+            if options.is_synced() {
+                files::sync(path, &**disk).map_err(JournalError::io("sync", path))?;
+            }
+        }
+        let begun = journal_dir.begin(options, self.end, follows, (&[], &[]));
+        Ok((files::path(dir, self.end.seq + 1), begun))
+    }
+
     /// Adds an entry. Whether it fits to those before.
     ///
     /// Errors: it cannot be read; nothing is changed.

@@ -102,7 +102,7 @@ pub(super) fn retire(
         .map_or(0, |(seq, checkpoint)| checkpoint.oldest_open.map_or(seq, |open| open.min(seq)));
     let mut removed = Vec::new();
     for (_, path) in old.into_iter().take_while(|(next, _)| *next <= needed) {
-        disk.remove(path).map_err(JournalError::io("remove", path))?;
+        files::remove(path, &*disk).map_err(JournalError::io("remove", path))?;
         removed.push(path.clone());
     }
     Ok(removed)

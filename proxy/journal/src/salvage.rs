@@ -3,7 +3,7 @@
 //! A segment ends where the next one begins. So nothing is rewritten. After the last entry before
 //! the damage comes a new segment that says how many entries are lost. After that comes a copy of
 //! the whole entries. The damaged file stays as it is. If its own name is needed, it becomes
-//! `….tlj.damaged-0`.
+//! `….tlj.damaged-0`, or `….tlj.zst.damaged-0`.
 
 use std::path::{Path, PathBuf};
 
@@ -79,8 +79,10 @@ pub(super) fn leave_out(
             header.follows = damage.digest;
         }
         let name = files::path(&journal_dir.dir, header.first_seq());
-        if journal_dir.disk.status(&name).is_ok() {
-            kept = files::put_aside(&name, &*journal_dir.disk)?;
+        // Of both forms the plain one is read.
+        let named = [&name, &files::compressed(&name)].map(PathBuf::clone);
+        if let Some(named) = named.iter().find(|name| journal_dir.disk.status(name).is_ok()) {
+            kept = files::put_aside(named, &*journal_dir.disk)?;
         }
         let table: &[u8] = if frames.is_empty() { &[] } else { &damage.table };
         Segment::create(&journal_dir.dir, &header, (table, frames), &*journal_dir.disk).map(drop)
@@ -95,11 +97,10 @@ pub(super) fn leave_out(
             .and_then(|()| if entries > 0 { write(before, entries, &[]) } else { Ok(()) }),
     }
     .map_err(JournalError::io("write", &journal_dir.dir))?;
-    for path in unreadable.iter().filter(|path| **path != files::path(&journal_dir.dir, first_seq))
-    {
+    for path in unreadable.iter().filter(|path| files::first_seq(path) != Some(first_seq)) {
         kept =
             files::put_aside(path, &*journal_dir.disk).map_err(JournalError::io("keep", path))?;
-        journal_dir.disk.remove(path).map_err(JournalError::io("remove", path))?;
+        files::remove(path, &*journal_dir.disk).map_err(JournalError::io("remove", path))?;
     }
     let torn_bytes = is_unsynced.then_some(rest as u64);
     Ok(Loss { path: path.to_owned(), fault, first_seq, entries, torn_bytes, kept })

@@ -36,7 +36,7 @@ pub struct Segments {
 pub(super) fn segments(dir: &Path, disk: &dyn Disk) -> io::Result<Segments> {
     let mut segments = Segments::default();
     for (_, path) in files::list(dir, disk)? {
-        if let Ok(status) = disk.status(&path) {
+        if let Ok(status) = files::status(&path, disk) {
             segments.count += 1;
             segments.bytes += status.length;
         }

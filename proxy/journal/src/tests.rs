@@ -2,6 +2,7 @@
 
 mod bench;
 mod bits;
+mod compress;
 mod convert;
 mod faults;
 mod foreign;

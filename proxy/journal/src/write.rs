@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -10,7 +10,7 @@ use taximeter_config::Durability;
 use taximeter_ledger::{Digest, LedgerId, Position, SegmentHeader, StringsSoFar};
 use taximeter_system::clock;
 
-use super::disk::{Disk, OpenFile};
+use super::disk::{self, Disk, OpenFile};
 use super::error::JournalError;
 use super::files::{self, Segment};
 use super::options::{Event, Options};
@@ -29,7 +29,8 @@ pub(super) struct JournalDir {
 pub(super) struct Writer {
     journal_dir: JournalDir,
     queue: Arc<Queue>,
-    segment: Segment,
+    /// `None` until there is room for the first one since the start.
+    segment: Option<Segment>,
     /// Digest of the segment that has the last entry of the last whole batch, up to that.
     digest: Option<Digest>,
 }
@@ -57,26 +58,52 @@ impl JournalDir {
     }
 
     /// Appends `frames` up to `last` and, as all that is in the segment is to be trusted from now
-    /// on, syncs it.
+    /// on, syncs it. Returns the error if there is no room for the frames: then none is in it.
     pub(super) fn append(
         &self,
         options: &Options,
         segment: &mut Segment,
         frames: &[u8],
         last: Position,
-    ) -> io::Result<()> {
-        segment.append(frames)?;
+    ) -> io::Result<Option<io::Error>> {
+        let no_room = match frames {
+            [] => None,
+            frames => unless_no_room(segment.append(frames))?,
+        };
         if options.is_synced() {
             segment.file().sync()?;
-            segment.mark(last.seq)?;
+            if no_room.is_none() {
+                // A mark that is not written is made up for by the next.
+                unless_no_room(segment.mark(last.seq))?;
+            }
         }
-        Ok(())
+        Ok(no_room)
+    }
+}
+
+/// The error of an operation for which there is no room.
+///
+/// Errors: all others.
+fn unless_no_room(done: io::Result<()>) -> io::Result<Option<io::Error>> {
+    match done {
+        Ok(()) => Ok(None),
+        Err(error) if disk::is_without_room(&error) => Ok(Some(error)),
+        Err(error) => Err(error),
     }
 }
 
 impl Writer {
-    pub(super) fn new(journal_dir: JournalDir, queue: Arc<Queue>, segment: Segment) -> Self {
-        let digest = segment.digest();
+    /// Goes on with `segment`, or behind one with the digest `before`.
+    pub(super) fn new(
+        journal_dir: JournalDir,
+        queue: Arc<Queue>,
+        segment: Option<Segment>,
+        before: Option<Digest>,
+    ) -> Self {
+        let digest = segment.as_ref().map_or(before, Segment::digest);
+        if let Some(segment) = &segment {
+            queue.opened(segment.first_seq());
+        }
         Self { journal_dir, queue, segment, digest }
     }
 
@@ -118,7 +145,7 @@ impl Writer {
         let mut spare = Vec::new();
         while let Some(batch) = self.queue.take(spare) {
             while let Err(error) = self.commit(&batch) {
-                self.queue.fail(self.segment.path(), &error);
+                self.queue.fail(self.path(), &error);
                 if !self.queue.pause() {
                     self.commit(&batch).map_err(|error| self.failed(error))?;
                     break;
@@ -140,21 +167,30 @@ impl Writer {
     }
 
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        if batch.begins_segment {
-            if self.queue.options.durability == Durability::Group {
-                // What follows a segment says that all of it is there.
-                self.queue.wait_for_sync();
-                self.settle(batch.before, &batch.strings)?;
-            }
-            let Self { journal_dir, queue, digest, .. } = self;
-            self.segment =
-                journal_dir.begin(&queue.options, batch.before, *digest, (&[], &batch.bytes))?;
-        } else {
-            self.mark_synced();
-            self.segment.append(&batch.bytes)?;
+        let begins_segment = batch.begins_segment || self.segment.is_none();
+        if begins_segment && self.queue.options.durability == Durability::Group {
+            // What follows a segment says that all of it is there.
+            self.queue.wait_for_sync();
+            self.settle(batch.before, &batch.strings)?;
         }
+        if !begins_segment {
+            self.mark_synced();
+        }
+        let Self { journal_dir, queue, digest, segment } = self;
+        let segment = match segment {
+            Some(segment) if !begins_segment => {
+                segment.append(&batch.bytes)?;
+                segment
+            }
+            _ => {
+                let frames = (&[][..], &batch.bytes[..]);
+                let begun = journal_dir.begin(&queue.options, batch.before, *digest, frames)?;
+                queue.opened(begun.first_seq());
+                segment.insert(begun)
+            }
+        };
         if self.queue.options.durability == Durability::Sync {
-            let synced = if batch.begins_segment { Ok(()) } else { self.segment.file().sync() };
+            let synced = if begins_segment { Ok(()) } else { segment.file().sync() };
             self.queue.synced(batch.last.seq, &synced);
             synced?;
             self.mark_synced();
@@ -167,7 +203,7 @@ impl Writer {
         if let Some(synced) = self.queue.take_unmarked() {
             // One that is not written is made up for by the next; until then a start takes less
             // for promised than there is.
-            let _ = self.segment.mark(synced);
+            let _ = self.segment.as_mut().map(|segment| segment.mark(synced));
         }
     }
 
@@ -175,39 +211,50 @@ impl Writer {
     /// was taken from us, may have lost goes to a fresh one, together with all that follows. What
     /// follows has `strings`.
     fn settle(&mut self, last: Position, strings: &StringsSoFar) -> io::Result<()> {
-        if !self.segment.is_intact(&*self.journal_dir.disk)? && self.queue.doubt() {
-            self.queue.tell(&Event::SegmentLost { path: self.segment.path() });
+        if let Some(segment) = &self.segment
+            && !segment.is_intact(&*self.journal_dir.disk)?
+            && self.queue.doubt()
+        {
+            self.queue.tell(&Event::SegmentLost { path: segment.path() });
         }
         let doubtful = self.queue.doubtful(last, self.digest, strings);
         let Some(Doubtful { before, follows, strings, frames }) = doubtful else { return Ok(()) };
         let table = strings.to_frame(self.journal_dir.ledger);
         let frames = (table.as_slice(), frames.as_slice());
-        self.segment = self.journal_dir.begin(&self.queue.options, before, follows, frames)?;
+        let begun = self.journal_dir.begin(&self.queue.options, before, follows, frames)?;
+        self.queue.opened(begun.first_seq());
+        let segment = self.segment.insert(begun);
         let JournalDir { dir, disk, .. } = &self.journal_dir;
         for (first, path) in files::list(dir, &**disk)? {
             if first > before.seq + 1 {
-                disk.remove(&path)?;
+                files::remove(&path, &**disk)?;
             }
         }
         if self.queue.options.is_synced() {
             disk.sync_dir(dir)?;
         }
         self.queue.renewed(last);
-        self.digest = self.segment.digest();
+        self.digest = segment.digest();
         Ok(())
     }
 
     fn complete(&mut self, mut batch: Batch) -> Vec<u8> {
-        batch.follows = mem::replace(&mut self.digest, self.segment.digest());
+        let digest = self.segment.as_ref().map_or(self.digest, Segment::digest);
+        batch.follows = mem::replace(&mut self.digest, digest);
         let file = match self.queue.options.durability {
-            Durability::Group => Some(self.segment.file()),
+            Durability::Group => self.segment.as_ref().map(Segment::file),
             Durability::Os | Durability::Sync => None,
         };
         self.queue.complete(batch, file)
     }
 
     fn failed(&self, source: io::Error) -> JournalError {
-        JournalError::io("write", self.segment.path())(source)
+        JournalError::io("write", self.path())(source)
+    }
+
+    /// What is written to.
+    fn path(&self) -> &Path {
+        self.segment.as_ref().map_or(&self.journal_dir.dir, Segment::path)
     }
 }
 

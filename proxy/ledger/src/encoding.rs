@@ -35,9 +35,10 @@ use jiff::Timestamp;
 use taximeter_pricing::Flag;
 use uuid::Uuid;
 
-use crate::entry::Entry;
+use crate::entry::{Correction, Entry};
 use crate::id::RequestId;
 use crate::kind::Kind;
+use crate::record::Record;
 
 use self::keys::member_key;
 use self::member::Writer;
@@ -45,7 +46,7 @@ use self::parts::Parts;
 
 pub(crate) use self::keys::{END, ID_BYTES};
 pub use self::member::DecodeError;
-pub use self::post::PostView;
+pub use self::post::{PostBytes, PostNumbers, PostNumbersReader, PostView};
 pub use self::strings::StringsSoFar;
 pub(crate) use self::strings::{Interner, StringTable};
 
@@ -85,7 +86,27 @@ pub(crate) fn encode_unreadable(json: &[u8], out: &mut Vec<u8>) {
     out.push(END);
 }
 
-/// Decodes a complete payload.
+impl Record {
+    /// Decodes the complete payload of the post with the sequence number `seq`.
+    ///
+    /// # Errors
+    /// It is no post.
+    pub fn decode(seq: u64, payload: &[u8]) -> Result<Self, DecodeError> {
+        Ok(Self { seq, ..record::read_post(&Parts::split(payload)?)? })
+    }
+}
+
+impl Correction {
+    /// Decodes the complete payload of a correction.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+        correction::read_correction(&Parts::split(payload)?)
+    }
+}
+
+/// Decodes a complete payload. A record does not have its number.
 ///
 /// # Errors
 /// The payload does not fit `kind`.

@@ -199,6 +199,14 @@ pub(crate) fn table_frame(seed: u32, table: &[u8]) -> Vec<u8> {
     [head.as_slice(), &payload].concat()
 }
 
+/// Length of the frame with which `bytes` begin, by its head, which is not checked. `None` if they
+/// are less than a head.
+#[must_use]
+pub fn frame_bytes(bytes: &[u8]) -> Option<usize> {
+    let (head, _, _) = Head::read(bytes.first_chunk()?, 0);
+    Some(HEAD_BYTES + head.length as usize)
+}
+
 /// The fields of a frame head that the chain covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {

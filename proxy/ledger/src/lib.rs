@@ -24,7 +24,6 @@
 //! of the format before this one.
 
 mod charge;
-mod compact;
 mod completion;
 mod digest;
 mod encoding;
@@ -54,10 +53,14 @@ pub use completion::{
     Completion, PENDING_AGE_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingRequest, PendingRequests,
 };
 pub use digest::{Digest, Digester};
-pub use encoding::{DecodeError, PostView, StringsSoFar};
+pub use encoding::{
+    DecodeError, PostBytes, PostNumbers, PostNumbersReader, PostView, StringsSoFar,
+};
 pub use entry::{Checkpoint, Completed, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
-pub use frame::{ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position};
+pub use frame::{
+    ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position, frame_bytes,
+};
 pub use gaps::{GAP_BUCKETS, Gaps};
 pub use id::{LedgerId, RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use kind::Kind;

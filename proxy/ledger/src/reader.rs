@@ -1,7 +1,7 @@
 //! Reads the bytes of one segment: entries, or exactly what is wrong with them.
 
 use crate::digest::Digester;
-use crate::encoding::{self, END, StringTable};
+use crate::encoding::{self, END, PostBytes, StringTable};
 use crate::entry::Entry;
 use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Position};
 use crate::id::LedgerId;
@@ -49,6 +49,16 @@ impl FramedEntry {
             record.seq = self.seq;
         }
         Ok(entry)
+    }
+
+    /// The payload of a post in its pieces.
+    /// # Errors
+    /// [`Fault::Unreadable`] if it is none, or if strings are missing.
+    pub fn post(&self) -> Result<PostBytes<'_>, Fault> {
+        if let Some(reason) = &self.fault {
+            return Err(self.unreadable(reason));
+        }
+        PostBytes::split(&self.payload).map_err(|error| self.unreadable(&error))
     }
 
     /// The fault for a caller that cannot read the payload with a parser of its own.

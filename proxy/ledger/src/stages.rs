@@ -111,6 +111,13 @@ impl Stages {
         &self.0
     }
 
+    /// Microseconds of a stage. `None` if the request did not have it.
+    #[must_use]
+    pub fn get(&self, stage: Stage) -> Option<u64> {
+        let mut stages = Stage::ALL.into_iter().zip(self.0);
+        stages.find(|(other, _)| *other == stage).and_then(|(_, micros)| micros)
+    }
+
     /// Each stage that the request had, in order, and how long it took.
     pub fn each(&self) -> impl Iterator<Item = (Stage, Duration)> {
         let all = Stage::ALL.into_iter().zip(self.0);

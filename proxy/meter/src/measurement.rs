@@ -71,6 +71,24 @@ impl Measurement {
     pub fn reports_usage(&self) -> bool {
         self.reported.as_ref().is_some_and(|reported| reported.usage != Usage::default())
     }
+
+    /// Whether the engine reported that it used something: a number above zero.
+    #[must_use]
+    pub fn reports_use(&self) -> bool {
+        self.reported.as_ref().is_some_and(|Reported { usage, .. }| {
+            let tokens = [
+                usage.input_tokens,
+                usage.cache_read_input_tokens,
+                usage.cache_write_input_tokens,
+                usage.cache_write_long_input_tokens,
+                usage.output_tokens,
+                usage.reasoning_output_tokens,
+            ];
+            tokens.iter().any(|tokens| *tokens > Some(0))
+                || usage.units.values().any(|quantity| !quantity.is_zero())
+                || !usage.passes.is_empty()
+        })
+    }
 }
 
 /// What else than plain text was generated.

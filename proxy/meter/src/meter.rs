@@ -2,6 +2,7 @@
 
 mod ending;
 
+use std::mem;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use crate::content::Transcript;
 use crate::cut::{Cut, Trim};
 use crate::delivery::{Delivery, EventFilter, Verdict};
 use crate::measurement::{Ending, Measurement, StreamEnd};
+use crate::provider_error::{ProviderError, name as error_name};
 use crate::usage;
 use crate::wire::Wire;
 use taximeter_framing::Blocks;
@@ -27,6 +29,10 @@ const SERVICE_TIER: &str = "x-gemini-service-tier";
 
 /// Header in which LiteLLM says what an answer costs.
 const COST: &str = "x-litellm-response-cost";
+
+/// Headers in which AWS says the type of an error, before a colon, and Azure its code.
+const ERROR_TYPE: &str = "x-amzn-errortype";
+const ERROR_CODE: &str = "x-ms-error-code";
 
 /// How a stream is cut into events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +50,8 @@ pub enum Framing {
 pub struct Meter {
     wire: Wire,
     is_success: bool,
+    /// What the head calls an error, if the answer is one.
+    error: ProviderError,
     /// The status says that no body follows.
     is_bodiless: bool,
     kind: BodyKind,
@@ -82,6 +90,7 @@ impl Meter {
         Self {
             wire: setup.wire,
             is_success: true,
+            error: ProviderError::default(),
             is_bodiless: false,
             kind: BodyKind::Unsure,
             sniffer: Sniffer::new(setup.wire.streams_lists()),
@@ -154,6 +163,11 @@ impl Meter {
                 self.reader.answer.service_tier = Some(usage::name(value));
             } else if name == COST {
                 self.reader.answer.asked = usage::asked(value);
+            } else if name == ERROR_TYPE {
+                let kind = value.split(':').next().and_then(|kind| kind.rsplit('#').next());
+                self.error.error_type = kind.and_then(|kind| error_name(kind.as_bytes()));
+            } else if name == ERROR_CODE {
+                self.error.code = error_name(value.as_bytes());
             }
         }
     }
@@ -270,6 +284,10 @@ impl Meter {
         let is_empty = self.is_empty();
         let is_half = self.kind == BodyKind::Document && (!is_whole || self.reader.client_left);
         let answer = &mut self.reader.answer;
+        if answer.error.is_some() || !self.is_success && self.error != ProviderError::default() {
+            answer.error =
+                Some(answer.error.take().unwrap_or_default().over(mem::take(&mut self.error)));
+        }
         answer.counts.lines_too_long += self.blocks.unread();
         let counts = &answer.counts;
         // Something came, and nobody knows what it is.

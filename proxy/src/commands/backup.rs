@@ -19,6 +19,9 @@ use super::load;
 /// The argument for a tar archive on stdout.
 const STDOUT: &str = "-";
 
+/// What is behind the name of a journal file that was compressed.
+const COMPRESSED: &str = ".zst";
+
 const EXAMPLES: &str = "\
 Examples:
   taximeter backup /backups/monday --config taximeter.yaml     into an empty folder
@@ -126,15 +129,26 @@ impl<W: Write> Copy<'_, W> {
                 self.add_all(&whole, &mut text.as_bytes(), text.len() as u64, &metadata)?;
                 continue;
             }
-            match File::open(&path) {
-                Ok(file) => self.add(&whole, &file)?,
-                // The file was deleted meanwhile. A later file has its content.
+            self.add_named(&path, whole)?;
+        }
+        Ok(())
+    }
+
+    /// Copies a file, or its compressed form if it was compressed meanwhile.
+    fn add_named(&mut self, path: &Path, name: String) -> anyhow::Result<()> {
+        let compressed = format!("{name}{COMPRESSED}");
+        let mut compressed_path = path.as_os_str().to_owned();
+        compressed_path.push(COMPRESSED);
+        for (path, name) in [(path, name), (Path::new(&compressed_path), compressed)] {
+            match File::open(path) {
+                Ok(file) => return self.add(&name, &file),
                 Err(fault) if fault.kind() == ErrorKind::NotFound => {}
                 Err(fault) => {
                     return Err(fault).with_context(|| format!("cannot read {}", path.display()));
                 }
             }
         }
+        // The file was deleted meanwhile. A later file has its content.
         Ok(())
     }
 

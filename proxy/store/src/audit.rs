@@ -6,7 +6,7 @@ use std::thread;
 
 use jiff::Timestamp;
 use taximeter_billing::{Hour, HourKey, Period};
-use taximeter_ledger::Correction;
+use taximeter_ledger::{Correction, DecodeError};
 use taximeter_system::lanes::Lanes;
 
 use super::Store;
@@ -26,7 +26,7 @@ pub enum Audited<'a, T> {
     /// A number of requests, and what was gathered from them.
     Posts(usize, T),
     /// A request that cannot be read, by the number of its entry.
-    Unreadable(u64, serde_json::Error),
+    Unreadable(u64, DecodeError),
     /// A correction of a request that the store has.
     Correction(&'a Correction),
     /// What bills are made of.
@@ -51,7 +51,7 @@ struct AuditPage<T> {
     gathered: T,
     /// What they add up to.
     due: Hours,
-    unreadable: Vec<(u64, serde_json::Error)>,
+    unreadable: Vec<(u64, DecodeError)>,
 }
 
 /// Where an audit stands.

@@ -1,30 +1,54 @@
 //! A batch of requests, corrections and counts of refusals that is added to a store at once, and its sums per hour.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use jiff::Timestamp;
-use taximeter_billing::{BilledRequest, Hour, HourKey, corrected};
-use taximeter_ledger::{Correction, Entry, Fault, FramedEntry, Kind, Position, Refusals};
+use rust_decimal::Decimal;
+use taximeter_billing::{BilledRequest, Hour, HourKey, RunningHour, corrected};
+use taximeter_ledger::{
+    Correction, DecodeError, Entry, Fault, FramedEntry, Kind, Position, PostBytes, PostNumbers,
+    Refusals,
+};
 
+use super::forms::{Form, Forms};
 use super::post::Post;
+
+/// Microseconds of an hour.
+const HOUR_MICROS: i64 = 3_600_000_000;
 
 /// Posts, corrections and counts of refusals that follow each other in one journal.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
-    pub(super) posts: Vec<Post<'a>>,
+    pub(super) forms: Forms,
+    pub(super) posts: Vec<NewPost<'a>>,
+    /// Of the lines of all posts.
+    quantities: Vec<Decimal>,
     pub(super) corrections: Vec<Amendment<'a>>,
     pub(super) refusals: Vec<Refusals>,
     /// The journal, and the last entry of it that is part of the batch.
     pub(super) end: Option<(&'a str, Position)>,
 }
 
-/// A correction, and its JSON as it was written.
+/// A request that may be new to the store.
 #[derive(Debug)]
-pub(super) struct Amendment<'a> {
-    pub(super) correction: Correction,
+pub(super) struct NewPost<'a> {
     /// Its entry.
     pub(super) seq: u64,
-    pub(super) json: &'a str,
+    pub(super) bytes: PostBytes<'a>,
+    /// Its form in the batch.
+    pub(super) form: usize,
+    pub(super) numbers: PostNumbers,
+    quantities: Range<usize>,
+}
+
+/// A correction, and its payload as it was written.
+#[derive(Debug)]
+pub(super) struct Amendment<'a> {
+    pub(super) correction: Box<Correction>,
+    /// Its entry.
+    pub(super) seq: u64,
+    pub(super) payload: &'a [u8],
 }
 
 /// What adding a batch did.
@@ -41,96 +65,136 @@ pub(super) struct Added {
 #[derive(Debug, Default)]
 pub(super) struct Hours(BTreeMap<HourKey, Vec<Hour>>);
 
+/// The requests and corrections of a batch that are new to the store, added up by hour.
+#[derive(Debug)]
+pub(super) struct NewHours<'b, 'a> {
+    batch: &'b Batch<'a>,
+    /// By form, and by the number of the hour since 1970.
+    running: HashMap<(usize, i64), RunningHour, foldhash::fast::RandomState>,
+    hours: Hours,
+}
+
 impl<'a> Batch<'a> {
+    /// An empty batch that knows the forms of those before it.
+    pub(super) fn new(mut forms: Forms) -> Self {
+        forms.tidy();
+        Self { forms, ..Self::default() }
+    }
+
     /// Takes one more entry of `journal`; an entry of a kind that leaves nothing in the store only
     /// moves the end.
     ///
     /// Errors: `Unreadable`; the batch is as before.
-    pub(super) fn push(&mut self, journal: &'a str, entry: &'a Decoded) -> Result<(), Fault> {
-        let framed = &entry.framed;
-        match &entry.content {
-            Ok(Content::Post(json)) => {
-                let post = Post::read(framed.seq, json).map_err(|e| framed.unreadable(&e))?;
-                self.posts.push(post);
+    pub(super) fn push(&mut self, journal: &'a str, framed: &'a FramedEntry) -> Result<(), Fault> {
+        match framed.kind {
+            Kind::Post => {
+                let post = framed.post()?;
+                self.push_post(framed.seq, post).map_err(|error| framed.unreadable(&error))?;
             }
-            Ok(Content::Correction(json)) => {
-                let amendment = Amendment::read(framed.seq, json);
-                self.corrections.push(amendment.map_err(|error| framed.unreadable(&error))?);
-            }
-            Ok(Content::Refusals(refusals)) => self.refusals.push((**refusals).clone()),
-            Ok(Content::Nothing) => {}
-            Err(fault) => return Err(fault.clone()),
+            Kind::Correction | Kind::Refusals => match framed.entry()? {
+                Entry::Correction(correction) => {
+                    let (seq, payload) = (framed.seq, &*framed.payload);
+                    self.corrections.push(Amendment { correction, seq, payload });
+                }
+                Entry::Refusals(refusals) => self.refusals.push(*refusals),
+                _ => {}
+            },
+            _ => {}
         }
         self.pass(journal, framed);
         Ok(())
+    }
+
+    /// Takes one more request.
+    ///
+    /// Errors: it is none; the batch is as before.
+    pub(super) fn push_post(&mut self, seq: u64, bytes: PostBytes<'a>) -> Result<(), DecodeError> {
+        let start = self.quantities.len();
+        match self.forms.read(&bytes, &mut self.quantities) {
+            Ok((form, numbers)) => {
+                let quantities = start..self.quantities.len();
+                self.posts.push(NewPost { seq, bytes, form, numbers, quantities });
+                Ok(())
+            }
+            Err(error) => {
+                self.quantities.truncate(start);
+                Err(error)
+            }
+        }
     }
 
     /// Goes on behind an entry of `journal` that leaves nothing in the store.
     pub(super) const fn pass(&mut self, journal: &'a str, framed: &FramedEntry) {
         self.end = Some((journal, framed.position()));
     }
-}
 
-/// An entry, decoded for the store.
-#[derive(Debug)]
-pub(super) struct Decoded {
-    pub(super) framed: FramedEntry,
-    content: Result<Content, Fault>,
-}
-
-/// What of an entry the store keeps.
-#[derive(Debug)]
-enum Content {
-    /// The JSON of a record.
-    Post(String),
-    /// The JSON of a correction.
-    Correction(String),
-    Refusals(Box<Refusals>),
-    Nothing,
-}
-
-impl Decoded {
-    /// Decodes an entry.
-    pub(super) fn new(framed: FramedEntry) -> Self {
-        let content = Content::of(&framed);
-        Self { framed, content }
-    }
-
-    /// Length of its JSON, in bytes.
-    pub(super) const fn bytes(&self) -> usize {
-        match &self.content {
-            Ok(Content::Post(json) | Content::Correction(json)) => json.len(),
-            _ => 0,
-        }
+    /// The form of a post of this batch.
+    pub(super) fn form(&self, post: &NewPost<'_>) -> Option<&Form> {
+        self.forms.get(post.form)
     }
 }
 
-impl Content {
-    fn of(framed: &FramedEntry) -> Result<Self, Fault> {
-        if !matches!(framed.kind, Kind::Post | Kind::Correction | Kind::Refusals) {
-            return Ok(Self::Nothing);
-        }
-        let text = |json: serde_json::Result<Vec<u8>>| {
-            let json = json.map_err(|error| framed.unreadable(&error))?;
-            String::from_utf8(json).map_err(|error| framed.unreadable(&error))
-        };
-        match framed.entry()? {
-            Entry::Post(record) => text(record.to_json()).map(Self::Post),
-            Entry::Correction(correction) => {
-                text(serde_json::to_vec(&correction)).map(Self::Correction)
-            }
-            Entry::Refusals(refusals) => Ok(Self::Refusals(refusals)),
-            _ => Ok(Self::Nothing),
-        }
+impl NewPost<'_> {
+    /// The complete payload, in place of what `out` has.
+    pub(super) fn payload<'b>(&self, out: &'b mut Vec<u8>) -> &'b [u8] {
+        out.clear();
+        self.bytes.append_to(out);
+        out
     }
 }
 
 impl<'a> Amendment<'a> {
-    /// Reads the JSON of entry `seq`.
+    /// Reads the payload of entry `seq`.
     ///
     /// Errors: it is no correction.
-    pub(super) fn read(seq: u64, json: &'a str) -> Result<Self, serde_json::Error> {
-        Ok(Self { correction: serde_json::from_str(json)?, seq, json })
+    pub(super) fn read(seq: u64, payload: &'a [u8]) -> Result<Self, DecodeError> {
+        Ok(Self { correction: Box::new(Correction::decode(payload)?), seq, payload })
+    }
+}
+
+impl<'b, 'a> NewHours<'b, 'a> {
+    /// Nothing of `batch` yet.
+    pub(super) fn new(batch: &'b Batch<'a>) -> Self {
+        Self { batch, running: HashMap::default(), hours: Hours::default() }
+    }
+
+    /// Adds a request of the batch that was not in the store. One that has used nothing is in no hour.
+    pub(super) fn add_post(&mut self, post: &NewPost<'a>) {
+        let Some(form) = self.batch.form(post).filter(|form| !form.used_nothing(&post.numbers))
+        else {
+            return;
+        };
+        let hour = post.numbers.started_at.as_microsecond().div_euclid(HOUR_MICROS);
+        let running = self.running.entry((post.form, hour)).or_default();
+        let row = form.row(&post.numbers);
+        let quantities = self.batch.quantities.get(post.quantities.clone()).unwrap_or_default();
+        let add = |running: &mut RunningHour| {
+            running.add(&row, post.numbers.amounts, &form.lines, quantities)
+        };
+        if add(running).is_err() {
+            let full = std::mem::take(running).finish(&form.lines);
+            self.hours.add(form.key_in(post.numbers.started_at), full);
+            // Alone it is never too large.
+            let _ = add(running);
+        }
+    }
+
+    /// Adds a correction that was not in the store, of the request `post`.
+    pub(super) fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
+        self.hours.add_correction(post, correction);
+    }
+
+    /// The sums.
+    pub(super) fn finish(self) -> Hours {
+        let Self { batch, running, mut hours } = self;
+        for ((form, hour), running) in running {
+            let Some(form) = batch.forms.get(form) else { continue };
+            // An hour of a time is a time.
+            let first = Timestamp::from_microsecond(hour.saturating_mul(HOUR_MICROS));
+            let first = first.unwrap_or(Timestamp::MIN);
+            hours.add(form.key_in(first), running.finish(&form.lines));
+        }
+        hours
     }
 }
 

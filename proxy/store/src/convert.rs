@@ -1,6 +1,5 @@
 //! Converts the ledger of an older version: the journals, the cursors of pushes, then the store.
 
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -9,14 +8,11 @@ use taximeter_journal::convert::{Conversion, Damage, Follow};
 use taximeter_journal::{CORRECTIONS, JournalError, Loss, REQUESTS};
 use taximeter_ledger::Position;
 
-use super::Store;
 use super::error::StoreError;
-use super::journals::feeds;
-use super::keeper::{STORE, check_keeper};
+use super::keeper::check_keeper;
 use super::push;
+use super::sqlite::Sqlite;
 
-/// The file that says that the store is not converted yet.
-const STORE_MARK: &str = "store-conversion";
 /// Most faults of a kind that are told.
 const TOLD_MAX: usize = 100;
 
@@ -49,11 +45,8 @@ pub fn convert(
 ) -> Result<bool, ConvertError> {
     check_keeper(data_dir)?;
     let conversion = Conversion::begin(data_dir)?;
-    let mark = data_dir.join(STORE_MARK);
     if !conversion.is_needed() {
-        if mark.exists() {
-            convert_store(data_dir, &mark, out)?;
-        } else {
+        if !convert_store(data_dir, out)? {
             writeln!(out, "{} needs no conversion", data_dir.display())?;
         }
         return Ok(true);
@@ -69,32 +62,25 @@ pub fn convert(
         )?;
         return Ok(false);
     }
-    if data_dir.join(STORE).exists() {
-        File::create(&mark)?.sync_all()?;
-    }
     let converted = conversion.run(now, &mut follow)?;
     writeln!(
         out,
         "{} segments with {} entries converted: {} bytes before, {} now",
         converted.segments, converted.entries, converted.bytes_before, converted.bytes
     )?;
-    if mark.exists() {
-        convert_store(data_dir, &mark, out)?;
-    }
+    convert_store(data_dir, out)?;
     Ok(true)
 }
 
-/// Fills the store from the converted journals. It keeps what these no longer have.
-fn convert_store(data_dir: &Path, mark: &Path, out: &mut dyn Write) -> Result<(), ConvertError> {
-    let kept = Store::open(data_dir)?.rebuild(&mut feeds(data_dir))?;
-    fs::remove_file(mark)?;
+/// Converts the store in `data_dir`, if it is old. Whether it was. What it lacks it gets when it is fed.
+fn convert_store(data_dir: &Path, out: &mut dyn Write) -> Result<bool, ConvertError> {
+    let Some(moved) = Sqlite::convert(data_dir)? else { return Ok(false) };
     writeln!(
         out,
-        "the store is converted; it keeps {} records and {} corrections that the journals no longer \
-         have",
-        kept.kept_records, kept.kept_corrections
+        "the store is converted: {} records and {} corrections",
+        moved.kept_records, moved.kept_corrections
     )?;
-    Ok(())
+    Ok(true)
 }
 
 /// Says what is wrong.

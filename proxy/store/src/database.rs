@@ -161,11 +161,11 @@ pub struct Rebuilt {
     pub kept_corrections: u64,
 }
 
-/// Some requests as they were written, one after the other in one piece of memory. The next ones
+/// Complete payloads of requests, one after the other in one piece of memory. The next ones
 /// are read into the same memory.
 #[derive(Debug, Default)]
 pub struct Written {
-    records: String,
+    records: Vec<u8>,
     /// The number of each one's entry, and where it ends.
     ends: Vec<(u64, usize)>,
 }
@@ -177,7 +177,7 @@ impl Written {
     }
 
     /// Each request with the number of its entry.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &str)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut start = 0;
         self.ends.iter().map(move |(seq, end)| {
             let record = self.records.get(start..*end).unwrap_or_default();
@@ -186,8 +186,8 @@ impl Written {
         })
     }
 
-    pub(super) fn push(&mut self, seq: u64, record: &str) {
-        self.records.push_str(record);
+    pub(super) fn push(&mut self, seq: u64, payload: &[u8]) {
+        self.records.extend_from_slice(payload);
         self.ends.push((seq, self.records.len()));
     }
 

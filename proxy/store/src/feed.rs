@@ -6,9 +6,10 @@ use std::io;
 use taximeter_ledger::{Fault, FramedEntry, Kind, Position};
 
 use super::Store;
-use super::batch::{Batch, Decoded};
+use super::batch::Batch;
 use super::database::{Database, Rebuilt};
 use super::error::{ReadError, StoreError};
+use super::forms::Forms;
 
 /// Most entries in one transaction: bounds how long other writers wait.
 const BATCH_ENTRIES_MAX: u64 = 4096;
@@ -30,6 +31,8 @@ pub struct Feed<'a> {
     read: Read<'a>,
     set_aside: SetAside<'a>,
     open: Option<Entries>,
+    /// Those of the last entries.
+    forms: Forms,
     /// Sequence number of the last entry of it that the store has.
     stored: u64,
 }
@@ -53,7 +56,7 @@ pub struct Fed {
 /// Entries that are added together, and how reading them ended.
 struct Piece {
     /// Those that leave something in the store, and the last one.
-    decoded: Vec<Decoded>,
+    framed: Vec<FramedEntry>,
     entries: u64,
     end: Result<(), ReadError>,
 }
@@ -67,7 +70,14 @@ impl<'a> Feed<'a> {
     ) -> Self {
         let set_aside =
             |_: &str, _: &FramedEntry, fault: &Fault| Err(io::Error::other(fault.clone()));
-        Self { name, read: Box::new(read), set_aside: Box::new(set_aside), open: None, stored: 0 }
+        Self {
+            name,
+            read: Box::new(read),
+            set_aside: Box::new(set_aside),
+            open: None,
+            forms: Forms::default(),
+            stored: 0,
+        }
     }
 
     /// The same, but an entry that cannot be read is given to `set_aside`, and once that has it the
@@ -113,10 +123,9 @@ impl<'a> Feed<'a> {
     ) -> Result<(), StoreError> {
         loop {
             let mut piece = Piece::read(entries);
-            let mut batch = Batch::default();
-            for entry in &piece.decoded {
-                let Err(fault) = batch.push(self.name, entry) else { continue };
-                let framed = &entry.framed;
+            let mut batch = Batch::new(std::mem::take(&mut self.forms));
+            for framed in &piece.framed {
+                let Err(fault) = batch.push(self.name, framed) else { continue };
                 if let Err(error) = (self.set_aside)(self.name, framed, &fault) {
                     piece.end = Err(error.into());
                     break;
@@ -127,6 +136,7 @@ impl<'a> Feed<'a> {
                 return piece.end.map_err(StoreError::Journal);
             };
             let added = database.add(&batch)?;
+            self.forms = batch.forms;
             self.stored = end.seq;
             fed.entries += piece.entries;
             fed.records += added.posts;
@@ -191,7 +201,7 @@ pub(super) const fn is_kept(kind: Kind) -> bool {
 
 impl Piece {
     fn read(entries: &mut Entries) -> Self {
-        let mut piece = Self { decoded: Vec::new(), entries: 0, end: Ok(()) };
+        let mut piece = Self { framed: Vec::new(), entries: 0, end: Ok(()) };
         let mut bytes = 0;
         let mut passed = None;
         while piece.entries < BATCH_ENTRIES_MAX && bytes < BATCH_BYTES_MAX {
@@ -204,17 +214,16 @@ impl Piece {
                 Some(Ok(framed)) => {
                     piece.entries += 1;
                     if is_kept(framed.kind) {
-                        let decoded = Decoded::new(framed);
-                        bytes += decoded.bytes();
+                        bytes += framed.payload.len();
                         passed = None;
-                        piece.decoded.push(decoded);
+                        piece.framed.push(framed);
                     } else {
                         passed = Some(framed);
                     }
                 }
             }
         }
-        piece.decoded.extend(passed.map(Decoded::new));
+        piece.framed.extend(passed);
         piece
     }
 }

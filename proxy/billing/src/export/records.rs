@@ -1,17 +1,13 @@
-//! Writes requests as typed columns of a Parquet file, from their journal entries.
-//!
-//! Most values are copied from the entry to their column. No record is built.
+//! Writes requests as typed columns of a Parquet file.
 
-mod entry_values;
-mod members;
-mod row;
-mod values;
+mod columns;
 
 use std::io::Write;
 
-use self::members::MEMBERS;
-pub use self::row::RecordRow;
-use super::columns::{Field, ParquetWriter, ROWS_MAX, Rows};
+use taximeter_ledger::Record;
+
+use self::columns::{COLUMNS, Cell};
+use super::columns::{Field, FieldKind, ParquetWriter, ROWS_MAX, RowWriter, Rows};
 use super::error::ExportError;
 use super::manifest::ExportTotals;
 
@@ -31,28 +27,16 @@ impl RecordRows {
         Self { rows: Rows::new(fields()), totals: ExportTotals::default() }
     }
 
-    /// Splits entries into their members and adds them as rows.
-    ///
-    /// # Errors
-    /// [`ExportError::Unreadable`], [`ExportError::TooLarge`]. After an error none of the rows may
-    /// be written.
-    pub fn add_entries<'a>(
-        &mut self,
-        entries: impl IntoIterator<Item = (u64, &'a str)>,
-    ) -> Result<(), ExportError> {
-        for (seq, entry) in entries {
-            self.add(&RecordRow::read(seq, entry, &mut Vec::new())?)?;
-        }
-        Ok(())
-    }
-
     /// Adds one row.
     ///
     /// # Errors
-    /// [`ExportError::Unreadable`], [`ExportError::TooLarge`]. After an error none of the rows may
-    /// be written.
-    pub fn add(&mut self, record: &RecordRow<'_>) -> Result<(), ExportError> {
-        record.add_to(&mut self.totals, &mut self.rows)
+    /// [`ExportError::TooLarge`]. After an error none of the rows may be written.
+    pub fn add(&mut self, record: &Record) -> Result<(), ExportError> {
+        self.totals.add_request(record, 1)?;
+        let mut row = self.rows.row();
+        COLUMNS
+            .iter()
+            .try_for_each(|column| fill(&mut row, column.field.kind, (column.cell)(record)))
     }
 
     /// Number of rows.
@@ -122,6 +106,29 @@ impl<W: Write + Send> RecordsParquet<W> {
     }
 }
 
+/// Writes the next cell of a row.
+fn fill(row: &mut RowWriter<'_>, kind: FieldKind, cell: Cell<'_>) -> Result<(), ExportError> {
+    match cell {
+        Cell::Null => row.null(),
+        Cell::Text(text) => row.text(text.as_bytes()),
+        Cell::Written(text) => row.text(text.as_bytes()),
+        Cell::Json(json) => row.text(&json?),
+        Cell::Time(at) => row.time(at),
+        Cell::Count(count) => {
+            let too_large = |_| ExportError::TooLarge { what: "a count" };
+            let count = i64::try_from(count).map_err(too_large)?;
+            match kind {
+                FieldKind::Int32 => row.int32(i32::try_from(count).map_err(too_large)?),
+                _ => row.int64(count),
+            }
+        }
+        Cell::Bool(value) => row.bool(value),
+        Cell::Double(value) => row.double(value),
+        Cell::Money(amount) => row.decimal(amount)?,
+    }
+    Ok(())
+}
+
 fn fields() -> impl Iterator<Item = Field> {
-    MEMBERS.iter().map(|member| member.field)
+    COLUMNS.iter().map(|column| column.field)
 }

@@ -95,7 +95,7 @@ impl Rewrite<'_> {
         // All of it is synced before it has its name.
         let header =
             SegmentHeader { ledger: self.ledger, before, follows, has_sync_marks: true, ..old };
-        let unnamed = path.with_extension(files::UNNAMED);
+        let unnamed = files::unnamed(&path);
         let file = files::create_anew(&unnamed, self.disk);
         let file = file.map_err(JournalError::io("write", &unnamed))?;
         let mut pending = Vec::new();
@@ -158,7 +158,7 @@ impl Rewrite<'_> {
 
 impl Output {
     fn write(&mut self) -> io::Result<()> {
-        files::write(&*self.file, &self.pending)?;
+        files::append(&*self.file, &self.pending)?;
         self.written.bytes += self.pending.len() as u64;
         self.pending.clear();
         Ok(())

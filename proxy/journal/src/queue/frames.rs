@@ -73,6 +73,13 @@ impl Frames {
         }
     }
 
+    /// The frames `bytes` are still to be written. They follow `before` and use no strings from
+    /// before it.
+    pub(in super::super) fn not_written(self, bytes: Vec<u8>, before: Position) -> Self {
+        let segment_filled = self.segment_filled + bytes.len() as u64;
+        Self { bytes, before, strings: StringsSoFar::default(), segment_filled, ..self }
+    }
+
     /// Adds an entry, and before it a checkpoint where a segment begins. The bytes added.
     pub(super) fn push(
         &mut self,
@@ -135,6 +142,11 @@ impl Frames {
     /// The requests whose usage is pending.
     pub(super) const fn pending(&self) -> &PendingRequests {
         self.tally.pending()
+    }
+
+    /// Bytes that are not taken.
+    pub(super) const fn queued_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Whether all are taken.

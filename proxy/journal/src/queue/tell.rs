@@ -1,5 +1,7 @@
 //! Reports the state of the queue.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use taximeter_ledger::{PendingRequest, TenantId};
 
 use super::Queue;
@@ -17,6 +19,21 @@ impl Queue {
             lost: state.lost,
             pending: state.frames.pending().len(),
         }
+    }
+
+    /// The last entry that is written.
+    pub(in super::super) fn sequence(&self) -> u64 {
+        self.lock().written
+    }
+
+    /// The number of the first entry of the segment that is written to.
+    pub(in super::super) fn open_segment(&self) -> u64 {
+        self.open_segment.load(Relaxed)
+    }
+
+    /// A segment was opened that begins with entry `first_seq`. Those before it are closed.
+    pub(in super::super) fn opened(&self, first_seq: u64) {
+        self.open_segment.store(first_seq, Relaxed);
     }
 
     /// The pending request of this tenant whose answer by this upstream has this `id`.

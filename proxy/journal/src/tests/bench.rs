@@ -92,7 +92,7 @@ impl Scripted {
 
 /// The kernel's disk, but for what the script says.
 #[derive(Debug)]
-struct ScriptedDisk(Arc<Scripted>);
+pub(super) struct ScriptedDisk(Arc<Scripted>);
 
 #[derive(Debug)]
 struct ScriptedFile {
@@ -217,8 +217,18 @@ impl Bench {
         &self,
         recovery: OnDamage,
     ) -> Result<(Journal, Recovery), JournalError> {
+        let disk = Arc::new(self.scripted());
+        Journal::open_on(self.dir.path(), self.options(recovery), &price, disk)
+    }
+
+    /// The disk as its script has it.
+    pub(super) fn scripted(&self) -> ScriptedDisk {
+        ScriptedDisk(Arc::clone(&self.disk))
+    }
+
+    pub(super) fn options(&self, recovery: OnDamage) -> Options {
         let events = Arc::clone(&self.events);
-        let options = Options {
+        Options {
             gateway: "pod/0".to_owned(),
             durability: self.durability,
             recovery,
@@ -231,9 +241,7 @@ impl Bench {
                 let name = event.split([' ', '{', '(']).next().unwrap_or_default().to_owned();
                 events.lock().unwrap().push(name);
             }),
-        };
-        let disk = Arc::new(ScriptedDisk(Arc::clone(&self.disk)));
-        Journal::open_on(self.dir.path(), options, &price, disk)
+        }
     }
 
     pub(super) fn open(&self) -> (Journal, Recovery) {

@@ -29,6 +29,9 @@ pub(super) struct Fault {
 pub(super) enum Kind {
     /// The operation fails with this number; of an append, a part may have been written.
     Error(i32),
+    /// There is no room: an append takes a part at most, and no file can be made. Other operations
+    /// are as ever.
+    Full,
     /// An append takes only a part. Other operations are as ever.
     Short,
     /// The process dies, perhaps within an append.
@@ -45,6 +48,8 @@ struct State {
     life: u32,
     operations: usize,
     fault: Option<Fault>,
+    /// There is no room for what this operation adds.
+    is_full: bool,
     files: Vec<File>,
     names: Names,
     /// As the device has them.
@@ -61,6 +66,13 @@ enum Step {
     /// Every so many quarters of an append.
     Short(usize),
     Fails(io::Error, usize),
+    /// Fails if it needs room, after so many quarters of an append.
+    Full(usize),
+}
+
+/// ENOSPC, for blocks and for inodes.
+fn no_room() -> io::Error {
+    io::Error::from_raw_os_error(28)
 }
 
 /// The disk as one process sees it.
@@ -162,11 +174,16 @@ impl State {
         }
         let at = self.operations;
         self.operations += 1;
+        self.is_full = false;
         match self.fault {
             Some(fault) if at == fault.at || (fault.is_permanent && at > fault.at) => match fault
                 .kind
             {
                 Kind::Error(number) => Step::Fails(io::Error::from_raw_os_error(number), at % 4),
+                Kind::Full => {
+                    self.is_full = true;
+                    Step::Full(at % 4)
+                }
                 Kind::Short => Step::Short(1 + at % 3),
                 Kind::Death => {
                     self.life += 1;
@@ -198,7 +215,7 @@ impl Mounted {
     fn operate<T>(&self, act: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.disk.lock();
         match state.step(self.life) {
-            Step::Whole | Step::Short(_) => act(&mut state),
+            Step::Whole | Step::Short(_) | Step::Full(_) => act(&mut state),
             Step::Fails(error, _) => Err(error),
         }
     }
@@ -231,6 +248,7 @@ impl Disk for Mounted {
             match (state.names.get(path), how) {
                 (Some(_), How::Create) => Err(ErrorKind::AlreadyExists.into()),
                 (Some(file), _) => Ok(*file),
+                (None, How::Create | How::AppendOrCreate) if state.is_full => Err(no_room()),
                 (None, How::Create | How::AppendOrCreate) => Ok(state.add(path)),
                 (None, How::Read | How::Append) => Err(ErrorKind::NotFound.into()),
             }
@@ -286,7 +304,7 @@ impl Opened {
     fn whole<T>(&self, act: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
         self.operate(|file, step| match step {
             Step::Fails(error, _) => Err(error),
-            Step::Whole | Step::Short(_) => act(file),
+            Step::Whole | Step::Short(_) | Step::Full(_) => act(file),
         })
     }
 }
@@ -308,6 +326,7 @@ impl OpenFile for Opened {
                 Step::Whole => (bytes.len(), Ok(bytes.len())),
                 Step::Short(quarters) => (part(quarters), Ok(part(quarters))),
                 Step::Fails(error, quarters) => (part(quarters), Err(error)),
+                Step::Full(quarters) => (part(quarters), Err(no_room())),
             };
             file.bytes.extend_from_slice(&bytes[..written]);
             result

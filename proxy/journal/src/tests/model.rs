@@ -1,6 +1,7 @@
 //! Compares what a journal was given and has promised with what it contains.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -143,10 +144,17 @@ impl Model {
         let mut died: Vec<_> = recovery.died.iter().map(|record| number(record.id)).collect();
         died.sort_unstable();
         assert_eq!(died, open, "those who were open have died");
+        // On a full volume their posts are written later.
+        for mut record in recovery.died {
+            let seq = mem::take(&mut record.seq);
+            self.entries.insert(seq, Appended::new(Entry::Post(Box::new(record))));
+        }
         let (last, fault) = self.compare(promised);
         assert!(fault.is_none(), "{fault:?}");
         assert!(self.still_open().is_empty());
         self.open.clear();
+        // What a full volume took in part is cut off and written again.
+        let last = last.min(journal.sequence());
         self.acknowledged = last;
         if self.durability != Durability::Os {
             self.synced = last;

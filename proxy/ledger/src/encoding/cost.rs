@@ -190,6 +190,11 @@ impl CostReader {
         Ok(())
     }
 
+    /// The cost from its strings alone. `None` if the entry has none.
+    pub(super) fn without_numbers(self) -> Option<RecordCost> {
+        self.price.map(|price| RecordCost { lines: self.rates, ..price })
+    }
+
     /// The cost. `None` if the entry has none.
     pub(super) fn finish(self) -> Result<Option<RecordCost>, DecodeError> {
         let Some(price) = self.price else { return Ok(None) };
@@ -261,6 +266,69 @@ fn read_line(bytes: &mut &[u8], line: &mut RecordLine) -> Result<(), DecodeError
     let explicit = if form & HAS_AMOUNT != 0 { Some(decimal(bytes)?) } else { amount(line) };
     line.amount = explicit.ok_or(DecodeError::OutOfRange)?;
     Ok(())
+}
+
+/// The numbers of a cost whose price and rates are read already.
+#[derive(Debug, Default)]
+pub(super) struct AmountReader {
+    sum: Option<Decimal>,
+    amount: Option<Decimal>,
+    list_amount: Option<Decimal>,
+}
+
+impl AmountReader {
+    /// Reads a member, if it is one of the cost. The quantities of its lines are appended to
+    /// `quantities`.
+    pub(super) fn member(
+        &mut self,
+        rates: &[RecordLine],
+        (key, value): (u64, Value<'_>),
+        quantities: &mut Vec<Decimal>,
+    ) -> Result<(), DecodeError> {
+        match key {
+            key::LINES => {
+                let mut bytes = value.bytes();
+                let mut sum = None;
+                for (index, rate) in rates.iter().enumerate() {
+                    let (quantity, amount) = read_quantity(&mut bytes, rate.unit_price)?;
+                    quantities.push(quantity);
+                    sum = if index == 0 { Some(amount) } else { add(sum, amount) };
+                }
+                self.sum = sum;
+            }
+            key::AMOUNT => self.amount = Some(value.decimal()?),
+            key::LIST_AMOUNT => self.list_amount = Some(value.decimal()?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The amount, and the one at list price.
+    pub(super) fn finish(self) -> Result<(Decimal, Decimal), DecodeError> {
+        let amount = self.amount.or(self.sum).ok_or(DecodeError::Missing("amount"))?;
+        Ok((amount, self.list_amount.unwrap_or(amount)))
+    }
+}
+
+fn add(sum: Option<Decimal>, amount: Decimal) -> Option<Decimal> {
+    sum.and_then(|sum| sum.checked_add(amount))
+}
+
+/// The quantity and the amount of a line at this price.
+fn read_quantity(bytes: &mut &[u8], price: Decimal) -> Result<(Decimal, Decimal), DecodeError> {
+    let form = number(bytes)?;
+    let mut count = None;
+    if form & HAS_TOKENS != 0 {
+        count = Some(Decimal::from(number(bytes)?));
+    }
+    if form & HAS_QUANTITY != 0 {
+        let quantity = decimal(bytes)?;
+        count = count.or(Some(quantity));
+    }
+    let count = count.unwrap_or_default();
+    let explicit = if form & HAS_AMOUNT != 0 { Some(decimal(bytes)?) } else { None };
+    let amount = explicit.or_else(|| count.checked_mul(price)).ok_or(DecodeError::OutOfRange)?;
+    Ok((count, amount))
 }
 
 /// Writes why a cost is unknown.

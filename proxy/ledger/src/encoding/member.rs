@@ -32,7 +32,27 @@ pub enum DecodeError {
 }
 
 /// Takes a number off.
+#[inline]
 pub(crate) fn number(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
+    // Most numbers are one byte, and few have more than 56 bits.
+    if let Some((&byte, rest)) = bytes.split_first()
+        && byte < 0x80
+    {
+        *bytes = rest;
+        return Ok(byte.into());
+    }
+    long_number(bytes)
+}
+
+fn long_number(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
+    let mut value = 0;
+    for (length, byte) in bytes.iter().take(8).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * length);
+        if *byte < 0x80 {
+            *bytes = bytes.get(length + 1..).unwrap_or_default();
+            return Ok(value);
+        }
+    }
     u64::try_from(wide(bytes)?).map_err(|_| DecodeError::OutOfRange)
 }
 
@@ -57,6 +77,12 @@ fn wide(bytes: &mut &[u8]) -> Result<u128, DecodeError> {
 
 /// Takes a number off that is written as one more than it is; 0 means that there is none.
 pub(super) fn successor(bytes: &mut &[u8]) -> Result<Option<u64>, DecodeError> {
+    if let Some((&byte, rest)) = bytes.split_first()
+        && byte < 0x80
+    {
+        *bytes = rest;
+        return Ok(u64::from(byte).checked_sub(1));
+    }
     match wide(bytes)?.checked_sub(1) {
         None => Ok(None),
         Some(number) => u64::try_from(number).map(Some).map_err(|_| DecodeError::OutOfRange),

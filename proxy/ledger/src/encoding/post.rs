@@ -1,17 +1,154 @@
 //! Reads the few members of a record that sums and bills need. They borrow from the payload.
 
 use jiff::Timestamp;
+use rust_decimal::Decimal;
 use taximeter_pricing::{Flag, Source};
 
-use super::cost::{CostKeys, CostReader};
+use super::cost::{AmountReader, CostKeys, CostReader};
 use super::entries::{CallRead, CallerRead, text};
-use super::keys::{member_key as key, string};
-use super::member::{DecodeError, time_of};
+use super::keys::{END, ID_BYTES, member_key as key, string};
+use super::member::{DecodeError, Members, time_of};
 use super::parts::Parts;
 use super::record::{ended_at, gateway_of, seconds};
+use super::strings::{Strings, skip_strings};
 use super::usage;
 use crate::id::RequestId;
 use crate::record::RecordCost;
+
+/// A complete payload of a post in three pieces. Many posts have the same strings.
+#[derive(Debug, Clone, Copy)]
+pub struct PostBytes<'a> {
+    /// The id.
+    pub id: RequestId,
+    /// All strings, and their end.
+    pub strings: &'a [u8],
+    /// All members.
+    pub members: &'a [u8],
+}
+
+impl<'a> PostBytes<'a> {
+    /// Splits a complete payload.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn split(payload: &'a [u8]) -> Result<Self, DecodeError> {
+        let (id, rest) = payload.split_first_chunk::<ID_BYTES>().ok_or(DecodeError::CutOff)?;
+        let Some((&END, rest)) = rest.split_last() else { return Err(DecodeError::CutOff) };
+        let members = skip_strings(rest)?;
+        let (strings, members) = rest.split_at(rest.len() - members.len());
+        Ok(Self { id: RequestId(uuid::Uuid::from_bytes(*id)), strings, members })
+    }
+
+    /// Appends the complete payload.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.id.0.as_bytes());
+        out.extend_from_slice(self.strings);
+        out.extend_from_slice(self.members);
+        out.push(END);
+    }
+
+    /// Length of the complete payload.
+    #[must_use]
+    pub const fn payload_bytes(&self) -> usize {
+        ID_BYTES + self.strings.len() + self.members.len() + 1
+    }
+
+    /// What sums and bills need.
+    ///
+    /// # Errors
+    /// It is no post.
+    pub fn view(&self) -> Result<PostView<'a>, DecodeError> {
+        PostView::of(self.parts())
+    }
+
+    const fn parts(&self) -> Parts<'a> {
+        Parts {
+            id: self.id,
+            strings: Strings::new(self.strings),
+            members: Members::new(self.members),
+        }
+    }
+}
+
+/// Reads the numbers of posts that have the same strings. It is much cheaper than a [`PostView`].
+#[derive(Debug)]
+pub struct PostNumbersReader {
+    /// Without numbers.
+    cost: Option<RecordCost>,
+}
+
+/// The numbers of a post that are added up.
+#[derive(Debug, Clone, Copy)]
+pub struct PostNumbers {
+    /// Time of admission.
+    pub started_at: Timestamp,
+    /// All input.
+    pub input_tokens: Option<u64>,
+    /// Part of the input.
+    pub cache_read_input_tokens: Option<u64>,
+    /// All output.
+    pub output_tokens: Option<u64>,
+    /// Part of the output.
+    pub reasoning_output_tokens: Option<u64>,
+    /// The cost or its known part, and the same at list price.
+    pub amounts: Option<(Decimal, Decimal)>,
+}
+
+impl PostNumbersReader {
+    /// For posts with these strings.
+    ///
+    /// # Errors
+    /// They are no strings of a post.
+    pub fn new(strings: &[u8]) -> Result<Self, DecodeError> {
+        let (mut strings, mut cost) = (Strings::new(strings), CostReader::default());
+        while let Some((key, bytes)) = strings.next()? {
+            cost.string(CostKeys::COST, key, bytes)?;
+        }
+        Ok(Self { cost: cost.without_numbers() })
+    }
+
+    /// The cost of each post, but for its numbers: currency, price, and one line for each rate.
+    /// `None` if they have none.
+    #[must_use]
+    pub const fn cost(&self) -> Option<&RecordCost> {
+        self.cost.as_ref()
+    }
+
+    /// Reads a post, and appends the quantity of each line of its cost to `quantities`.
+    ///
+    /// # Errors
+    /// It is no post. What was appended then means nothing.
+    pub fn read(
+        &self,
+        id: RequestId,
+        members: &[u8],
+        quantities: &mut Vec<Decimal>,
+    ) -> Result<PostNumbers, DecodeError> {
+        let rates = self.cost.as_ref().map(|cost| &*cost.lines).unwrap_or_default();
+        let before = quantities.len();
+        let mut members = Members::new(members);
+        let (mut started_at, mut tokens) = (None, [None; 4]);
+        let mut amounts = AmountReader::default();
+        while let Some((key, value)) = members.next()? {
+            match key {
+                key::STARTED_AT => started_at = Some(value.time(time_of(id))?),
+                key::TOKENS => tokens = usage::read_list(value.bytes())?,
+                _ => amounts.member(rates, (key, value), quantities)?,
+            }
+        }
+        quantities.resize(before + rates.len(), Decimal::ZERO);
+        let [input_tokens, output_tokens, cache_read_input_tokens, reasoning_output_tokens] =
+            tokens;
+        Ok(PostNumbers {
+            started_at: started_at.ok_or(DecodeError::Missing("started_at"))?,
+            input_tokens,
+            cache_read_input_tokens,
+            output_tokens,
+            reasoning_output_tokens,
+            amounts: self.cost.as_ref().map(|_| amounts.finish()).transpose()?,
+        })
+    }
+}
 
 /// The members of a record that are added up or searched. The others are not read.
 #[derive(Debug)]
@@ -66,7 +203,11 @@ impl<'a> PostView<'a> {
     /// # Errors
     /// It is none.
     pub fn read(payload: &'a [u8]) -> Result<Self, DecodeError> {
-        let Parts { id, mut strings, mut members } = Parts::split(payload)?;
+        Self::of(Parts::split(payload)?)
+    }
+
+    fn of(parts: Parts<'a>) -> Result<Self, DecodeError> {
+        let Parts { id, mut strings, mut members } = parts;
         let mut cost = CostReader::default();
         let (mut tenant, mut gateway, mut caller) = (None, None, None);
         let mut call = CallRead::default();

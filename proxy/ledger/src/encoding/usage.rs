@@ -23,6 +23,8 @@ mod sources {
     pub(super) const FLAGS: u64 = 4;
     /// A condition, and its text.
     pub(super) const CONDITION: u64 = 5;
+    /// The counted tokens are those of the usage.
+    pub(super) const COUNTED: u64 = 6;
 }
 
 /// Keys inside a quantity with a name.
@@ -65,7 +67,14 @@ pub(super) fn sources(string: u64, usage: &RecordUsage, out: &mut Writer<'_>) {
                 out.extend_from_slice(value.as_bytes());
             });
         }
+        out.unless_zero(sources::COUNTED, is_counted(usage).into());
     });
+}
+
+/// Whether the tokens of a usage are those that were counted.
+fn is_counted(usage: &RecordUsage) -> bool {
+    let RecordUsage { input_tokens, output_tokens, .. } = *usage;
+    usage.counted == Some(Counted { input_tokens, output_tokens })
 }
 
 fn put_flags(flags: &[Flag], out: &mut Vec<u8>) {
@@ -94,6 +103,8 @@ pub(super) fn read_sources(group: &[u8], usage: &mut RecordUsage) -> Result<(), 
             }
             sources::FLAGS => usage.flags = flags(bytes)?,
             sources::CONDITION => condition(bytes, &mut usage.conditions)?,
+            // The tokens follow as members.
+            sources::COUNTED => usage.counted = Some(Counted::default()),
             _ => {}
         }
     }
@@ -170,7 +181,7 @@ pub(super) fn quantities(usage: &RecordUsage, out: &mut Writer<'_>) {
         ],
         out,
     );
-    if let Some(counted) = &usage.counted {
+    if let Some(counted) = usage.counted.as_ref().filter(|_| !is_counted(usage)) {
         // One that has neither number is there all the same.
         out.filled(key::COUNTED, |bytes| {
             put_successor(counted.input_tokens, bytes);
@@ -223,6 +234,9 @@ pub(super) fn read_quantity(
             (usage.cache_read_input_tokens, usage.reasoning_output_tokens) = (read, reasoning);
             usage.cache_write_input_tokens = write;
             usage.cache_write_long_input_tokens = write_long;
+            if let Some(counted) = &mut usage.counted {
+                *counted = Counted { input_tokens: input, output_tokens: output };
+            }
         }
         key::COUNTED => {
             let [input_tokens, output_tokens] = read_list(value.bytes())?;

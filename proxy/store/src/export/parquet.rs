@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use taximeter_billing::export::{ExportError, ExportTotals, RecordRows, RecordsParquet};
+use taximeter_ledger::{DecodeError, Record};
 use taximeter_system::lanes::Lanes;
 
 use super::beside::written_beside;
@@ -51,8 +52,16 @@ pub(super) fn parquet<W: Write + Send>(
 
 /// A page, in rows that were empty.
 fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, ExportError> {
-    rows.add_entries(page.iter())?;
+    for (seq, payload) in page.iter() {
+        rows.add(&decoded(seq, payload)?)?;
+    }
     Ok(rows)
+}
+
+/// The record of an entry.
+pub(super) fn decoded(seq: u64, payload: &[u8]) -> Result<Record, ExportError> {
+    let what = |error: DecodeError| ExportError::Unreadable { seq, what: error.to_string() };
+    Record::decode(seq, payload).map_err(what)
 }
 
 /// Writes rows; those that are empty then come back by `spare`.

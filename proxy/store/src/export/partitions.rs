@@ -5,12 +5,13 @@ use std::sync::mpsc::Receiver;
 
 use jiff::Timestamp;
 use taximeter_billing::export::{
-    ExportError, ExportTotals, Layout, ManifestFile, RecordRow, RecordRows, RecordsParquet,
-    partition,
+    ExportError, ExportTotals, Layout, ManifestFile, RecordRows, RecordsParquet, partition,
 };
 use taximeter_billing::hour_of;
+use taximeter_ledger::Record;
 
 use super::destination::{Destination, DestinationFault, Draft};
+use super::parquet::decoded;
 use crate::Written;
 
 /// What each folder's file is called: a second export of the same hour takes the first one's place.
@@ -63,32 +64,31 @@ impl<'a> Partitions<'a> {
         mut self,
         pages: Receiver<Written>,
     ) -> Result<(Vec<ManifestFile>, ExportTotals), PartFault> {
-        let mut anew = Vec::new();
         for page in pages {
-            for (seq, record) in page.iter() {
-                self.add(&RecordRow::read(seq, record, &mut anew)?)?;
+            for (seq, payload) in page.iter() {
+                self.add(&decoded(seq, payload)?)?;
             }
         }
         self.end_hour()?;
         Ok((self.files, self.totals))
     }
 
-    fn add(&mut self, record: &RecordRow<'_>) -> Result<(), PartFault> {
-        let hour = hour_of(record.started_at()?);
+    fn add(&mut self, record: &Record) -> Result<(), PartFault> {
+        let hour = hour_of(record.started_at);
         if self.hour != Some(hour) {
             self.end_hour()?;
             self.hour = Some(hour);
         }
         let tenant = match self.layout {
-            Layout::TenantFirst => record.tenant()?,
-            Layout::DateFirst => "".into(),
+            Layout::TenantFirst => record.tenant.as_str(),
+            Layout::DateFirst => "",
         };
-        let part = match self.open.get_mut(&*tenant) {
+        let part = match self.open.get_mut(tenant) {
             Some(part) => part,
             None => {
                 let writer = RecordsParquet::new(self.destination.draft()?)?;
                 let part = Part { writer, held: RecordRows::new(), rows: 0 };
-                self.open.entry(tenant.into_owned()).or_insert(part)
+                self.open.entry(tenant.to_owned()).or_insert(part)
             }
         };
         let before = part.held.bytes();

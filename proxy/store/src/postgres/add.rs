@@ -14,7 +14,7 @@ use super::hours;
 use super::link::Link;
 use super::refusals;
 use super::schema::VERSION;
-use crate::batch::{Added, Amendment, Batch, Hours};
+use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
 use crate::post::Post;
 
 const STATE: &str = "
@@ -25,18 +25,18 @@ const ADD_REQUESTS: &str = "
     INSERT INTO taximeter.requests
     SELECT nextval('taximeter.arrivals'), * FROM unnest(
         $1::bigint[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[],
-        $8::bigint[], $9::bigint[], $10::text[])
+        $8::bigint[], $9::bigint[], $10::text[], $11::boolean[], $12::bytea[])
     ON CONFLICT DO NOTHING
     RETURNING started_at, id";
 const REQUESTS: &str = "
-    SELECT started_at, id, seq, record
+    SELECT started_at, id, seq, payload
     FROM unnest($1::bigint[], $2::uuid[]) AS asked (at, request)
         JOIN taximeter.requests ON started_at = at AND id = request";
 
 const ADD_CORRECTIONS: &str = "
     INSERT INTO taximeter.corrections (id, started_at, corrects, made_at, waiting, seq, correction)
     SELECT * FROM unnest(
-        $1::uuid[], $2::bigint[], $3::uuid[], $4::bigint[], $5::boolean[], $6::bigint[], $7::text[])
+        $1::uuid[], $2::bigint[], $3::uuid[], $4::bigint[], $5::boolean[], $6::bigint[], $7::bytea[])
     ON CONFLICT DO NOTHING
     RETURNING id";
 const WAIT_NO_LONGER: &str = "
@@ -60,14 +60,14 @@ pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Add
     if format != VERSION {
         return Err(Fault::Format { found: format, known: VERSION });
     }
-    let mut hours = Hours::default();
-    let new = add_posts(link, &batch.posts)?;
+    let mut hours = NewHours::new(batch);
+    let new = add_posts(link, batch)?;
     new.values().for_each(|post| hours.add_post(post));
     if state.try_get(1)? && !new.is_empty() {
         add_waiting(link, &new, &mut hours)?;
     }
     let corrections = add_corrections(link, &batch.corrections, &mut hours)?;
-    hours::add(link, &mut hours)?;
+    hours::add(link, &mut hours.finish())?;
     refusals::add(link, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
         let (seq, chain) = (end.seq.cast_signed(), i64::from(end.chain));
@@ -85,38 +85,35 @@ pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Add
 /// Those that were not there.
 fn add_posts<'a, 'b>(
     link: &Link,
-    posts: &'b [Post<'a>],
-) -> Result<BTreeMap<Key, &'b Post<'a>>, Fault> {
+    batch: &'b Batch<'a>,
+) -> Result<BTreeMap<Key, &'b NewPost<'a>>, Fault> {
+    let posts = &batch.posts;
     if posts.is_empty() {
         return Ok(BTreeMap::new());
     }
     let keys = posts.iter().map(key);
     let (started, ids): (Vec<_>, Vec<_>) = keys.clone().unzip();
-    let ended: Vec<_> = posts.iter().map(|post| post.ended_at.as_microsecond()).collect();
-    let tenants: Vec<_> = posts.iter().map(|post| storable(&post.tenant)).collect();
-    let upstreams: Vec<_> = posts.iter().map(|post| storable(&post.upstream)).collect();
-    let models: Vec<Option<Cow<'_, str>>> =
-        posts.iter().map(|post| post.model().map(storable)).collect();
-    let tokens = |of: fn(&Post<'_>) -> Option<u64>| {
-        posts.iter().map(|post| of(post).map(u64::cast_signed)).collect::<Vec<_>>()
-    };
-    let input = tokens(|post| post.usage.input_tokens);
-    let output = tokens(|post| post.usage.output_tokens);
-    let seqs: Vec<_> = posts.iter().map(|post| post.seq.cast_signed()).collect();
-    let records: Vec<_> = posts.iter().map(|post| post.record).collect();
+    let payloads: Vec<_> =
+        posts.iter().map(|post| post.payload(&mut Vec::new()).to_vec()).collect();
+    let mut columns = Columns::default();
+    for (post, payload) in posts.iter().zip(&payloads) {
+        columns.push(&Post::read(post.seq, payload).map_err(Fault::unreadable)?);
+    }
     let rows = link.query(
         ADD_REQUESTS,
         &[
             (&started, Type::INT8_ARRAY),
             (&ids, Type::UUID_ARRAY),
-            (&ended, Type::INT8_ARRAY),
-            (&tenants, Type::TEXT_ARRAY),
-            (&upstreams, Type::TEXT_ARRAY),
-            (&models, Type::TEXT_ARRAY),
-            (&input, Type::INT8_ARRAY),
-            (&output, Type::INT8_ARRAY),
-            (&seqs, Type::INT8_ARRAY),
-            (&records, Type::TEXT_ARRAY),
+            (&columns.ended, Type::INT8_ARRAY),
+            (&columns.tenants, Type::TEXT_ARRAY),
+            (&columns.upstreams, Type::TEXT_ARRAY),
+            (&columns.models, Type::TEXT_ARRAY),
+            (&columns.input, Type::INT8_ARRAY),
+            (&columns.output, Type::INT8_ARRAY),
+            (&columns.seqs, Type::INT8_ARRAY),
+            (&columns.gateways, Type::TEXT_ARRAY),
+            (&columns.billed, Type::BOOL_ARRAY),
+            (&payloads, Type::BYTEA_ARRAY),
         ],
     )?;
     let new = rows.iter().map(read_key).collect::<Result<HashSet<Key>, _>>()?;
@@ -125,19 +122,49 @@ fn add_posts<'a, 'b>(
     Ok(posts.filter(|(key, _)| new.contains(key)).collect())
 }
 
+/// The columns of requests that people query.
+#[derive(Default)]
+struct Columns<'a> {
+    ended: Vec<i64>,
+    tenants: Vec<Cow<'a, str>>,
+    upstreams: Vec<Cow<'a, str>>,
+    models: Vec<Option<Cow<'a, str>>>,
+    input: Vec<Option<i64>>,
+    output: Vec<Option<i64>>,
+    seqs: Vec<i64>,
+    gateways: Vec<Cow<'a, str>>,
+    billed: Vec<bool>,
+}
+
+impl<'a> Columns<'a> {
+    fn push(&mut self, post: &Post<'a>) {
+        let view = post.view();
+        self.ended.push(view.ended_at.as_microsecond());
+        self.tenants.push(storable(view.tenant));
+        self.upstreams.push(storable(view.upstream));
+        self.models.push(post.model().map(storable));
+        self.input.push(view.input_tokens.map(u64::cast_signed));
+        self.output.push(view.output_tokens.map(u64::cast_signed));
+        self.seqs.push(post.seq.cast_signed());
+        self.gateways.push(storable(view.gateway));
+        self.billed.push(!post.used_nothing());
+    }
+}
+
 /// The corrections that came before their request.
 fn add_waiting(
     link: &Link,
-    new: &BTreeMap<Key, &Post<'_>>,
-    hours: &mut Hours,
+    new: &BTreeMap<Key, &NewPost<'_>>,
+    hours: &mut NewHours<'_, '_>,
 ) -> Result<(), Fault> {
     let (started, ids): (Vec<_>, Vec<_>) = new.keys().copied().unzip();
     let given = [(&started as _, Type::INT8_ARRAY), (&ids as _, Type::UUID_ARRAY)];
     for row in link.query(WAIT_NO_LONGER, &given)? {
-        let correction: Correction =
-            serde_json::from_str(row.try_get(2)?).map_err(Fault::unreadable)?;
+        let correction = Correction::decode(row.try_get(2)?).map_err(Fault::unreadable)?;
         if let Some(post) = new.get(&read_key(&row)?) {
-            hours.add_correction(post, &correction);
+            let mut payload = Vec::new();
+            let post = Post::read(post.seq, post.payload(&mut payload));
+            hours.add_correction(&post.map_err(Fault::unreadable)?, &correction);
         }
     }
     Ok(())
@@ -147,15 +174,15 @@ fn add_waiting(
 fn add_corrections(
     link: &Link,
     amendments: &[Amendment<'_>],
-    hours: &mut Hours,
+    hours: &mut NewHours<'_, '_>,
 ) -> Result<u64, Fault> {
     if amendments.is_empty() {
         return Ok(0);
     }
-    let corrections = || amendments.iter().map(|amendment| &amendment.correction);
+    let corrections = || amendments.iter().map(|amendment| &*amendment.correction);
     let (started, corrects): (Vec<_>, Vec<_>) = corrections().map(corrected_key).unzip();
     let given = [(&started as _, Type::INT8_ARRAY), (&corrects as _, Type::UUID_ARRAY)];
-    let mut requests: HashMap<Key, (u64, String)> = HashMap::new();
+    let mut requests: HashMap<Key, (u64, Vec<u8>)> = HashMap::new();
     for row in link.query(REQUESTS, &given)? {
         let seq = row.try_get(2).map(i64::cast_unsigned)?;
         requests.insert(read_key(&row)?, (seq, row.try_get(3)?));
@@ -165,7 +192,7 @@ fn add_corrections(
     let waiting: Vec<_> =
         corrections().map(|c| !requests.contains_key(&corrected_key(c))).collect();
     let seqs: Vec<_> = amendments.iter().map(|amendment| amendment.seq.cast_signed()).collect();
-    let texts: Vec<_> = amendments.iter().map(|amendment| amendment.json).collect();
+    let payloads: Vec<_> = amendments.iter().map(|amendment| amendment.payload).collect();
     let rows = link.query(
         ADD_CORRECTIONS,
         &[
@@ -175,7 +202,7 @@ fn add_corrections(
             (&made, Type::INT8_ARRAY),
             (&waiting, Type::BOOL_ARRAY),
             (&seqs, Type::INT8_ARRAY),
-            (&texts, Type::TEXT_ARRAY),
+            (&payloads, Type::BYTEA_ARRAY),
         ],
     )?;
     let mut new = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<Uuid>, _>>()?;
@@ -184,17 +211,17 @@ fn add_corrections(
         if !new.remove(&correction.id.0) {
             continue;
         }
-        if let Some((seq, record)) = requests.get(&corrected_key(correction)) {
-            let post = Post::read(*seq, record).map_err(Fault::unreadable)?;
+        if let Some((seq, payload)) = requests.get(&corrected_key(correction)) {
+            let post = Post::read(*seq, payload).map_err(Fault::unreadable)?;
             hours.add_correction(&post, correction);
         }
     }
     Ok(added)
 }
 
-fn key(post: &Post<'_>) -> Key {
-    let RequestId(id) = post.id;
-    (post.started_at.as_microsecond(), id)
+fn key(post: &NewPost<'_>) -> Key {
+    let RequestId(id) = post.bytes.id;
+    (post.numbers.started_at.as_microsecond(), id)
 }
 
 fn corrected_key(correction: &Correction) -> Key {

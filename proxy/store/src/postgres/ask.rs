@@ -20,13 +20,13 @@ const CURSOR: &str = "
 const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM taximeter.requests";
 
 const POSTS: &str = "
-    SELECT seq, record
+    SELECT seq, payload
     FROM taximeter.requests
     WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3)
     ORDER BY started_at, id";
 
 const CORRECTIONS: &str = "
-    SELECT requests.seq, record, correction
+    SELECT requests.seq, payload, correction
     FROM taximeter.corrections JOIN taximeter.requests
         ON requests.started_at = corrections.started_at AND requests.id = corrects
     WHERE corrections.started_at >= $1 AND corrections.started_at < $2
@@ -34,14 +34,11 @@ const CORRECTIONS: &str = "
         AND ($3 IS NULL OR tenant = $3)
     ORDER BY corrections.started_at, corrects, made_at, corrections.number";
 
-/// The first such member of a record is its gateway, as JSON has it between quotes.
-const ENTRIES: &str = r#"
-    SELECT substring(record from '"gateway":"((?:[^"\\]|\\.)*)"') AS gateway, min(seq), max(seq),
-        count(*)
+const ENTRIES: &str = "
+    SELECT gateway, min(seq), max(seq), count(*)
     FROM taximeter.requests
-    WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3)
-        AND position('"usage":{"source":"none"' IN record) = 0
-    GROUP BY gateway"#;
+    WHERE started_at >= $1 AND started_at < $2 AND ($3 IS NULL OR tenant = $3) AND billed
+    GROUP BY gateway";
 /// At most so many are counted as one needs to know of.
 const TENANTS: &str = "
     SELECT count(*)
@@ -59,7 +56,7 @@ const COUNT_CORRECTIONS: &str = "
         AND ($3 IS NULL OR tenant = $3)";
 
 const ADMITTED: &str = "
-    SELECT started_at, id, seq, record
+    SELECT started_at, id, seq, payload
     FROM taximeter.requests
     WHERE started_at >= $1 AND (started_at, id) >= ($1, $2) AND started_at < $3
         AND ($4 IS NULL OR tenant = $4) AND number <= $5
@@ -67,7 +64,7 @@ const ADMITTED: &str = "
     LIMIT $6";
 
 const ADMITTED_BEFORE: &str = "
-    SELECT started_at, id, seq, record
+    SELECT started_at, id, seq, payload
     FROM taximeter.requests
     WHERE started_at <= $1 AND (started_at, id) < ($1, $2) AND started_at >= $3
         AND started_at < $4 AND ($5 IS NULL OR tenant = $5) AND number <= $6
@@ -82,7 +79,7 @@ const KEY_OF_LAST: &str = "
     LIMIT 1 OFFSET $5";
 
 const ARRIVED: &str = "
-    SELECT number, seq, record
+    SELECT number, seq, payload
     FROM taximeter.requests
     WHERE number > $1 AND number <= $2
         AND started_at >= $3 AND started_at < $4 AND ($5 IS NULL OR tenant = $5)
@@ -120,8 +117,7 @@ pub(super) fn corrections(
     visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
 ) -> Result<(), Fault> {
     ask(link, CORRECTIONS, period, tenant, |row| {
-        let correction: Correction =
-            serde_json::from_str(row.try_get(2)?).map_err(Fault::unreadable)?;
+        let correction = Correction::decode(row.try_get(2)?).map_err(Fault::unreadable)?;
         Ok(visit(&post(row)?, &correction))
     })
 }
@@ -130,8 +126,7 @@ pub(super) fn entries(link: &Link, period: Period, tenant: Option<&str>) -> Resu
     let mut entries = Entries::default();
     let unsigned = |row: &Row, column| row.try_get(column).map(i64::cast_unsigned);
     ask(link, ENTRIES, period, tenant, |row| {
-        let gateway = format!("\"{}\"", row.try_get::<_, &str>(0)?);
-        let gateway = serde_json::from_str(&gateway).map_err(Fault::unreadable)?;
+        let gateway = row.try_get(0)?;
         let (first, last, records) = (unsigned(row, 1)?, unsigned(row, 2)?, unsigned(row, 3)?);
         entries.sequences.insert(gateway, SequenceRange { first, last, records });
         Ok(ControlFlow::Continue(()))
@@ -266,7 +261,7 @@ pub(super) fn arrived(
     collect(link, ARRIVED, &given, |row| Ok((row.try_get(0)?, record(row, 1, 2)?)))
 }
 
-/// Text for a column: PostgreSQL keeps every character but one. The JSON beside it is exact.
+/// Text for a column: PostgreSQL keeps every character but one. The payload beside it is exact.
 pub(super) fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
 }
@@ -326,14 +321,14 @@ fn admission_key(row: &Row) -> Result<AdmissionKey, Fault> {
     Ok(AdmissionKey { at: row.try_get(0)?, id: row.try_get::<_, Uuid>(1)?.as_bytes().to_vec() })
 }
 
-/// A post, from the first columns: its number in the journal, and its JSON.
+/// A post, from the first columns: its number in the journal, and its payload.
 fn post(row: &Row) -> Result<Post<'_>, Fault> {
     let seq = row.try_get(0).map(i64::cast_unsigned)?;
     Post::read(seq, row.try_get(1)?).map_err(Fault::unreadable)
 }
 
 /// All of a record, from the same.
-fn record(row: &Row, seq: usize, json: usize) -> Result<Record, Fault> {
-    let record: Record = serde_json::from_str(row.try_get(json)?).map_err(Fault::unreadable)?;
-    Ok(Record { seq: row.try_get(seq).map(i64::cast_unsigned)?, ..record })
+fn record(row: &Row, seq: usize, payload: usize) -> Result<Record, Fault> {
+    let seq = row.try_get(seq).map(i64::cast_unsigned)?;
+    Record::decode(seq, row.try_get(payload)?).map_err(Fault::unreadable)
 }

@@ -4,6 +4,7 @@
 //!
 //! All of it is one transaction. Others read the old rows until it ends.
 
+use taximeter_ledger::PostBytes;
 use tokio_postgres::types::Type;
 
 use super::add;
@@ -11,7 +12,6 @@ use super::fault::Fault;
 use super::link::Link;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
-use crate::post::Post;
 
 /// Requests and corrections read at once.
 const PAGE: i64 = 512;
@@ -20,7 +20,7 @@ const PAGE: i64 = 512;
 const SET_ASIDE: &str = "
     SET LOCAL statement_timeout = 0;
     CREATE TEMPORARY TABLE old_requests ON COMMIT DROP AS
-        SELECT number, seq, record FROM taximeter.requests;
+        SELECT number, seq, payload FROM taximeter.requests;
     CREATE INDEX ON old_requests (number);
     CREATE TEMPORARY TABLE old_corrections ON COMMIT DROP AS
         SELECT number, seq, correction FROM taximeter.corrections;
@@ -32,7 +32,7 @@ const SET_ASIDE: &str = "
     DELETE FROM taximeter.lines";
 const FORGET_CURSORS: &str = "DELETE FROM taximeter.cursors WHERE gateway = $1";
 const OLD_REQUESTS: &str = "
-    SELECT number, seq, record FROM old_requests WHERE number > $1 ORDER BY number LIMIT $2";
+    SELECT number, seq, payload FROM old_requests WHERE number > $1 ORDER BY number LIMIT $2";
 const OLD_CORRECTIONS: &str = "
     SELECT number, seq, correction FROM old_corrections WHERE number > $1 ORDER BY number LIMIT $2";
 
@@ -46,27 +46,34 @@ pub(super) fn set_aside(link: &Link, gateway: &str) -> Result<(), Fault> {
 pub(super) fn keep(link: &Link, gateway: &str) -> Result<Rebuilt, Fault> {
     let mut kept = Rebuilt::default();
     each_page(link, OLD_REQUESTS, |rows| {
-        let posts = rows.iter().map(|(seq, record)| Post::read(*seq, record));
-        let posts = posts.collect::<Result<_, _>>().map_err(Fault::unreadable)?;
-        let added = add::batch(link, gateway, &Batch { posts, ..Batch::default() })?;
+        let mut batch = Batch::default();
+        for (seq, payload) in rows {
+            PostBytes::split(payload)
+                .and_then(|post| batch.push_post(*seq, post))
+                .map_err(Fault::unreadable)?;
+        }
+        let added = add::batch(link, gateway, &batch)?;
         kept.kept_records += added.posts;
         Ok(())
     })?;
     each_page(link, OLD_CORRECTIONS, |rows| {
-        let corrections = rows.iter().map(|(seq, json)| Amendment::read(*seq, json));
-        let corrections = corrections.collect::<Result<_, _>>().map_err(Fault::unreadable)?;
-        let added = add::batch(link, gateway, &Batch { corrections, ..Batch::default() })?;
+        let mut batch = Batch::default();
+        for (seq, payload) in rows {
+            let amendment = Amendment::read(*seq, payload);
+            batch.corrections.push(amendment.map_err(Fault::unreadable)?);
+        }
+        let added = add::batch(link, gateway, &batch)?;
         kept.kept_corrections += added.corrections;
         Ok(())
     })?;
     Ok(kept)
 }
 
-/// Shows `visit` sequence numbers and JSON.
+/// Shows `visit` sequence numbers and payloads.
 fn each_page(
     link: &Link,
     question: &str,
-    mut visit: impl FnMut(&[(u64, String)]) -> Result<(), Fault>,
+    mut visit: impl FnMut(&[(u64, Vec<u8>)]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let mut after = 0_i64;
     loop {

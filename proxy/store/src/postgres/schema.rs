@@ -14,7 +14,7 @@ use tokio_postgres::types::Type;
 
 use super::fault::Fault;
 use super::link::Link;
-use crate::post::Post;
+use crate::batch::NewPost;
 
 const TABLES: &str = "
     SET LOCAL search_path = taximeter;
@@ -30,7 +30,9 @@ const TABLES: &str = "
         input_tokens bigint,
         output_tokens bigint,
         seq bigint NOT NULL,          -- its entry in the journal of its gateway
-        record text NOT NULL,         -- that entry's JSON, byte for byte
+        gateway text NOT NULL,        -- whose journal that is
+        billed boolean NOT NULL,      -- whether bills count it: it has used something
+        payload bytea NOT NULL,       -- the complete payload of that entry
         PRIMARY KEY (started_at, id)
     ) PARTITION BY RANGE (started_at);
     CREATE INDEX ON requests (number);
@@ -42,7 +44,7 @@ const TABLES: &str = "
         made_at bigint NOT NULL,      -- microseconds since 1970
         waiting boolean NOT NULL,     -- until its request is here: it counts in no hour
         seq bigint NOT NULL,          -- its entry in the journal of corrections
-        correction text NOT NULL      -- that entry's JSON
+        correction bytea NOT NULL     -- the complete payload of that entry
     );
     CREATE INDEX ON corrections (started_at, corrects, made_at);
     CREATE INDEX ON corrections (started_at, corrects) WHERE waiting;
@@ -98,7 +100,7 @@ const TABLES: &str = "
     )";
 
 /// The format that this program writes.
-pub(super) const VERSION: i32 = 3;
+pub(super) const VERSION: i32 = 4;
 
 /// Ours, of all that the database's users agree on: “taximete” in ASCII.
 const LOCK: i64 = 0x7461_7869_6d65_7465;
@@ -168,9 +170,9 @@ pub(super) fn begin(link: &Link) -> Result<(), Fault> {
 
 impl Month {
     /// The months of admission, and the one after each: it is there when it begins.
-    pub(super) fn of(posts: &[Post<'_>]) -> BTreeSet<Self> {
-        let admitted = |post: &Post<'_>| {
-            let month = Self::at(post.started_at);
+    pub(super) fn of(posts: &[NewPost<'_>]) -> BTreeSet<Self> {
+        let admitted = |post: &NewPost<'_>| {
+            let month = Self::at(post.numbers.started_at);
             [Some(month), month.next()].into_iter().flatten()
         };
         posts.iter().flat_map(admitted).collect()

@@ -1,17 +1,24 @@
 //! Adds a batch to the SQLite tables.
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use sha2::{Digest as _, Sha256};
 use taximeter_ledger::{Correction, RequestId};
 
-use super::ask::unreadable;
+use super::ask::{self, unreadable};
 use super::hours;
 use super::refusals;
-use crate::batch::{Added, Amendment, Batch, Hours};
+use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
+use crate::forms::Form;
 use crate::post::Post;
 
-const ADD_REQUEST: &str = "
-    INSERT OR IGNORE INTO requests VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-const REQUEST: &str = "SELECT seq, record FROM requests WHERE started_at = ?1 AND id = ?2";
+const ADD_REQUEST: &str = "INSERT OR IGNORE INTO requests VALUES (NULL, ?1, ?2, ?3, ?4, ?5)";
+const REQUEST: &str = "
+    SELECT seq, id, strings, members
+    FROM requests CROSS JOIN forms ON forms.number = form
+    WHERE started_at = ?1 AND id = ?2";
+
+const FORM: &str = "SELECT number FROM forms WHERE digest = ?1 AND strings = ?2";
+const ADD_FORM: &str = "INSERT INTO forms VALUES (NULL, ?1, ?2, ?3)";
 
 const ADD_CORRECTION: &str = "
     INSERT OR IGNORE INTO corrections VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7)";
@@ -27,12 +34,14 @@ const SET_CURSOR: &str = "INSERT OR REPLACE INTO cursors VALUES (?1, ?2, ?3)";
 
 /// Adds what is new, to the hours as well. Needs an open transaction.
 pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Result<Added> {
-    let mut hours = Hours::default();
+    let mut hours = NewHours::new(batch);
     let mut added = Added::default();
     let waiting = connection.query_row(ANY_WAITING, [], |row| row.get(0))?;
+    let mut forms = FormNumbers(vec![None; batch.forms.len()]);
     let mut add = connection.prepare_cached(ADD_REQUEST)?;
     for post in &batch.posts {
-        if add_post(&mut add, post)? {
+        let form = forms.number(connection, batch, post)?;
+        if add_post(&mut add, post, form)? {
             added.posts += 1;
             hours.add_post(post);
             if waiting {
@@ -43,7 +52,7 @@ pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Res
     for amendment in &batch.corrections {
         added.corrections += u64::from(add_correction(connection, amendment, &mut hours)?);
     }
-    hours::add(connection, &mut hours)?;
+    hours::add(connection, &mut hours.finish())?;
     refusals::add(connection, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
         let mut set = connection.prepare_cached(SET_CURSOR)?;
@@ -52,19 +61,56 @@ pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Res
     Ok(added)
 }
 
+/// The numbers of a batch's forms in the table, as far as they were asked for. They hold for one
+/// transaction: another process may number forms anew.
+struct FormNumbers(Vec<Option<i64>>);
+
+impl FormNumbers {
+    fn number(
+        &mut self,
+        connection: &Connection,
+        batch: &Batch<'_>,
+        post: &NewPost<'_>,
+    ) -> rusqlite::Result<i64> {
+        if let Some(Some(number)) = self.0.get(post.form) {
+            return Ok(*number);
+        }
+        let form = batch.form(post).ok_or(rusqlite::Error::InvalidQuery)?;
+        let number = form_number(connection, form)?;
+        if let Some(place) = self.0.get_mut(post.form) {
+            *place = Some(number);
+        }
+        Ok(number)
+    }
+}
+
+/// The number of a form; a new one when it is new.
+fn form_number(connection: &Connection, form: &Form) -> rusqlite::Result<i64> {
+    let digest = Sha256::digest(&form.strings);
+    let (digest, _) = digest.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    let digest = i64::from_le_bytes(*digest);
+    let found = connection
+        .prepare_cached(FORM)?
+        .query_row((digest, &form.strings), |row| row.get(0))
+        .optional()?;
+    found.map_or_else(
+        || connection.prepare_cached(ADD_FORM)?.insert((digest, &form.tenant, &form.strings)),
+        Ok,
+    )
+}
+
 /// Whether the request was new.
-fn add_post(add: &mut CachedStatement<'_>, post: &Post<'_>) -> rusqlite::Result<bool> {
+fn add_post(
+    add: &mut CachedStatement<'_>,
+    post: &NewPost<'_>,
+    form: i64,
+) -> rusqlite::Result<bool> {
     let added = add.execute(params![
-        post.started_at.as_microsecond(),
-        post.id.0.as_bytes(),
-        post.ended_at.as_microsecond(),
-        post.tenant,
-        post.upstream,
-        post.model(),
-        post.usage.input_tokens.map(u64::cast_signed),
-        post.usage.output_tokens.map(u64::cast_signed),
+        post.numbers.started_at.as_microsecond(),
+        post.bytes.id.0.as_bytes(),
+        form,
         post.seq.cast_signed(),
-        post.record,
+        post.bytes.members,
     ])?;
     Ok(added > 0)
 }
@@ -72,17 +118,18 @@ fn add_post(add: &mut CachedStatement<'_>, post: &Post<'_>) -> rusqlite::Result<
 /// The corrections that came before their request.
 fn add_waiting(
     connection: &Connection,
-    post: &Post<'_>,
-    hours: &mut Hours,
+    post: &NewPost<'_>,
+    hours: &mut NewHours<'_, '_>,
 ) -> rusqlite::Result<()> {
-    let key = request_key(post.started_at.as_microsecond(), &post.id);
+    let key = request_key(post.numbers.started_at.as_microsecond(), &post.bytes.id);
     let mut waiting = connection.prepare_cached(WAITING)?;
     let mut rows = waiting.query(key)?;
+    let mut payload = Vec::new();
     while let Some(row) = rows.next()? {
-        let json = row.get_ref(0)?.as_str().map_err(|error| unreadable(0, error))?;
-        let correction: Correction =
-            serde_json::from_str(json).map_err(|error| unreadable(0, error))?;
-        hours.add_correction(post, &correction);
+        let correction = Correction::decode(ask::bytes(row, 0)?);
+        let correction = correction.map_err(|error| unreadable(0, error))?;
+        let post = Post::read(post.seq, post.payload(&mut payload));
+        hours.add_correction(&post.map_err(|error| unreadable(0, error))?, &correction);
     }
     connection.prepare_cached(WAIT_NO_LONGER)?.execute(key).map(|_| ())
 }
@@ -91,14 +138,17 @@ fn add_waiting(
 fn add_correction(
     connection: &Connection,
     amendment: &Amendment<'_>,
-    hours: &mut Hours,
+    hours: &mut NewHours<'_, '_>,
 ) -> rusqlite::Result<bool> {
-    let Amendment { correction, seq, json } = amendment;
+    let Amendment { correction, seq, payload } = amendment;
     let at = correction.started_at.as_microsecond();
     let key = request_key(at, &correction.corrects);
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let request: Option<(i64, String)> =
-        connection.prepare_cached(REQUEST)?.query_row(key, read).optional()?;
+    let read = |row: &rusqlite::Row<'_>| {
+        let mut payload = Vec::new();
+        ask::payload(row, 1, &mut payload)?;
+        Ok((row.get(0).map(i64::cast_unsigned)?, payload))
+    };
+    let request = connection.prepare_cached(REQUEST)?.query_row(key, read).optional()?;
     let added = connection.prepare_cached(ADD_CORRECTION)?.execute(params![
         correction.id.0.as_bytes(),
         at,
@@ -106,10 +156,10 @@ fn add_correction(
         correction.made_at.as_microsecond(),
         request.is_none(),
         seq.cast_signed(),
-        json,
+        payload,
     ])? > 0;
-    if let Some((seq, record)) = request.filter(|_| added) {
-        let post = Post::read(seq.cast_unsigned(), &record).map_err(|e| unreadable(1, e))?;
+    if let Some((seq, payload)) = request.filter(|_| added) {
+        let post = Post::read(seq, &payload).map_err(|error| unreadable(1, error))?;
         hours.add_correction(&post, correction);
     }
     Ok(added)

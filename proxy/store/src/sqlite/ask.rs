@@ -7,78 +7,80 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use rust_decimal::Decimal;
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
-use taximeter_ledger::{Correction, Position, Record};
+use taximeter_ledger::{Correction, Position, PostBytes, Record, RequestId};
 
 use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::{Post, gateway, says_nothing_used};
+use crate::post::Post;
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
 const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM requests";
 
 const POSTS: &str = "
-    SELECT seq, record
-    FROM requests
+    SELECT seq, id, strings, members
+    FROM requests CROSS JOIN forms ON forms.number = form
     WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)
     ORDER BY started_at, id";
 
 /// `CROSS` keeps the order of the tables: corrections are few.
 const CORRECTIONS: &str = "
-    SELECT requests.seq, record, correction
+    SELECT requests.seq, requests.id, strings, members, correction
     FROM corrections CROSS JOIN requests
         ON requests.started_at = corrections.started_at AND requests.id = corrects
+        CROSS JOIN forms ON forms.number = form
     WHERE corrections.started_at >= ?1 AND corrections.started_at < ?2
         AND (?3 IS NULL OR tenant = ?3)
     ORDER BY corrections.started_at, corrects, made_at, corrections.number";
 
 const ENTRIES: &str = "
-    SELECT seq, record
-    FROM requests
+    SELECT seq, id, strings, members
+    FROM requests CROSS JOIN forms ON forms.number = form
     WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)";
 /// At most so many are counted as one needs to know of.
 const TENANTS: &str = "
     SELECT count(*)
     FROM (
         SELECT DISTINCT tenant
-        FROM requests
+        FROM requests CROSS JOIN forms ON forms.number = form
         WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)
         LIMIT 1000)";
 const COUNT_CORRECTIONS: &str = "
     SELECT count(*)
     FROM corrections CROSS JOIN requests
         ON requests.started_at = corrections.started_at AND requests.id = corrects
+        CROSS JOIN forms ON forms.number = form
     WHERE corrections.started_at >= ?1 AND corrections.started_at < ?2
         AND (?3 IS NULL OR tenant = ?3)";
 
 const ADMITTED: &str = "
-    SELECT started_at, id, seq, record
-    FROM requests
+    SELECT started_at, seq, id, strings, members
+    FROM requests CROSS JOIN forms ON forms.number = form
     WHERE (started_at, id) >= (?1, ?2) AND started_at < ?3 AND (?4 IS NULL OR tenant = ?4)
-        AND number <= ?5
+        AND requests.number <= ?5
     ORDER BY started_at, id
     LIMIT ?6";
 
 const ADMITTED_BEFORE: &str = "
-    SELECT started_at, id, seq, record
-    FROM requests
+    SELECT started_at, seq, id, strings, members
+    FROM requests CROSS JOIN forms ON forms.number = form
     WHERE (started_at, id) < (?1, ?2) AND started_at >= ?3 AND started_at < ?4
-        AND (?5 IS NULL OR tenant = ?5) AND number <= ?6
+        AND (?5 IS NULL OR tenant = ?5) AND requests.number <= ?6
     ORDER BY started_at DESC, id DESC
     LIMIT ?7";
 
 const KEY_OF_LAST: &str = "
     SELECT started_at, id
-    FROM requests
-    WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3) AND number <= ?4
+    FROM requests CROSS JOIN forms ON forms.number = form
+    WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3) AND requests.number <= ?4
     ORDER BY started_at DESC, id DESC
     LIMIT 1 OFFSET ?5";
 
 /// `+` keeps the index out of it: what is new is found by number.
 const ARRIVED: &str = "
-    SELECT number, seq, record
-    FROM requests
-    WHERE number > ?1 AND number <= ?2
+    SELECT requests.number, seq, id, strings, members
+    FROM requests CROSS JOIN forms ON forms.number = form
+    WHERE requests.number > ?1 AND requests.number <= ?2
         AND +started_at >= ?3 AND +started_at < ?4 AND (?5 IS NULL OR tenant = ?5)
-    ORDER BY number
+    ORDER BY requests.number
     LIMIT ?6";
 
 pub(super) fn cursor(connection: &Connection, journal: &str) -> rusqlite::Result<Option<Position>> {
@@ -98,8 +100,9 @@ pub(super) fn posts(
     tenant: Option<&str>,
     visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
+    let mut buffer = Vec::new();
     each(connection, POSTS, params![from(period), to(period), tenant], |row| {
-        Ok(visit(&post(row, 0, 1)?))
+        Ok(visit(&post(row, &mut buffer)?))
     })
 }
 
@@ -109,10 +112,11 @@ pub(super) fn corrections(
     tenant: Option<&str>,
     visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
+    let mut buffer = Vec::new();
     each(connection, CORRECTIONS, params![from(period), to(period), tenant], |row| {
-        let correction: Correction =
-            serde_json::from_str(text(row, 2)?).map_err(|error| unreadable(2, error))?;
-        Ok(visit(&post(row, 0, 1)?, &correction))
+        let correction = Correction::decode(bytes(row, 4)?);
+        let correction = correction.map_err(|error| unreadable(4, error))?;
+        Ok(visit(&post(row, &mut buffer)?, &correction))
     })
 }
 
@@ -123,14 +127,12 @@ pub(super) fn entries(
 ) -> rusqlite::Result<Entries> {
     let asked = params![from(period), to(period), tenant];
     let mut entries = Entries::default();
+    let mut buffer = Vec::new();
     each(connection, ENTRIES, asked, |row| {
-        let record = text(row, 1)?;
-        if says_nothing_used(record) {
-            return Ok(ControlFlow::Continue(()));
+        let post = post(row, &mut buffer)?;
+        if !post.used_nothing() {
+            SequenceRange::add(&mut entries.sequences, post.gateway(), post.seq);
         }
-        let gateway = gateway(record).map_err(|error| unreadable(1, error))?;
-        let seq = row.get(0).map(i64::cast_unsigned)?;
-        SequenceRange::add(&mut entries.sequences, &gateway, seq);
         Ok(ControlFlow::Continue(()))
     })?;
     let mut count = connection.prepare_cached(COUNT_CORRECTIONS)?;
@@ -157,7 +159,9 @@ pub(super) fn admitted(
 ) -> rusqlite::Result<Vec<(AdmissionKey, Record)>> {
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED)?;
-    query.query_map(asked, |row| Ok((admission_key(row)?, record(row, 2, 3)?)))?.collect()
+    let mut buffer = Vec::new();
+    let read = |row: &Row<'_>| Ok((admission_key(row, 2)?, record(row, 1, &mut buffer)?));
+    query.query_map(asked, read)?.collect()
 }
 
 pub(super) fn written(
@@ -168,12 +172,13 @@ pub(super) fn written(
     page: &mut Written,
 ) -> rusqlite::Result<Option<AdmissionKey>> {
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
-    let mut next = None;
+    let (mut next, mut buffer) = (None, Vec::new());
     page.clear();
     each(connection, ADMITTED, asked, |row| {
-        page.push(row.get(2).map(i64::cast_unsigned)?, text(row, 3)?);
+        payload(row, 2, &mut buffer)?;
+        page.push(row.get(1).map(i64::cast_unsigned)?, &buffer);
         if page.count() == limit as usize {
-            next = Some(admission_key(row)?.next());
+            next = Some(admission_key(row, 2)?.next());
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -190,7 +195,9 @@ pub(super) fn admitted_before(
     let (since, before) = (filter.since(), filter.before());
     let asked = params![end.at, end.id, since, before, filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED_BEFORE)?;
-    query.query_map(asked, |row| Ok((admission_key(row)?, record(row, 2, 3)?)))?.collect()
+    let mut buffer = Vec::new();
+    let read = |row: &Row<'_>| Ok((admission_key(row, 2)?, record(row, 1, &mut buffer)?));
+    query.query_map(asked, read)?.collect()
 }
 
 pub(super) fn key_of_last(
@@ -201,7 +208,7 @@ pub(super) fn key_of_last(
 ) -> rusqlite::Result<Option<AdmissionKey>> {
     let offset = count.saturating_sub(1);
     let asked = params![filter.since(), filter.before(), filter.tenant, newest, offset];
-    connection.prepare_cached(KEY_OF_LAST)?.query_row(asked, admission_key).optional()
+    connection.prepare_cached(KEY_OF_LAST)?.query_row(asked, |row| admission_key(row, 1)).optional()
 }
 
 pub(super) fn arrived(
@@ -214,7 +221,8 @@ pub(super) fn arrived(
     let (since, before) = (filter.since(), filter.before());
     let asked = params![after, newest, since, before, filter.tenant, limit];
     let mut query = connection.prepare_cached(ARRIVED)?;
-    query.query_map(asked, |row| Ok((row.get(0)?, record(row, 1, 2)?)))?.collect()
+    let mut buffer = Vec::new();
+    query.query_map(asked, |row| Ok((row.get(0)?, record(row, 1, &mut buffer)?)))?.collect()
 }
 
 fn each(
@@ -241,25 +249,38 @@ fn to(period: Period) -> i64 {
     period.to().as_microsecond()
 }
 
-fn admission_key(row: &Row<'_>) -> rusqlite::Result<AdmissionKey> {
-    Ok(AdmissionKey { at: row.get(0)?, id: row.get(1)? })
+/// The admission in the first column, and the id in column `id`.
+fn admission_key(row: &Row<'_>, id: usize) -> rusqlite::Result<AdmissionKey> {
+    Ok(AdmissionKey { at: row.get(0)?, id: row.get(id)? })
 }
 
-/// A post, from the columns of its number in the journal and its JSON.
-fn post<'a>(row: &'a Row<'_>, seq: usize, json: usize) -> rusqlite::Result<Post<'a>> {
-    let seq = row.get(seq).map(i64::cast_unsigned)?;
-    Post::read(seq, text(row, json)?).map_err(|error| unreadable(json, error))
+/// A post, from the first columns: its number in the journal, its id, its strings and its members.
+fn post<'a>(row: &Row<'_>, buffer: &'a mut Vec<u8>) -> rusqlite::Result<Post<'a>> {
+    let seq = row.get(0).map(i64::cast_unsigned)?;
+    payload(row, 1, buffer)?;
+    Post::read(seq, buffer).map_err(|error| unreadable(1, error))
 }
 
-/// All of a record, from the same.
-fn record(row: &Row<'_>, seq: usize, json: usize) -> rusqlite::Result<Record> {
-    let record: Record =
-        serde_json::from_str(text(row, json)?).map_err(|error| unreadable(json, error))?;
-    Ok(Record { seq: row.get(seq).map(i64::cast_unsigned)?, ..record })
+/// All of a record, from the same columns, of which `seq` is the first.
+fn record(row: &Row<'_>, seq: usize, buffer: &mut Vec<u8>) -> rusqlite::Result<Record> {
+    let number = row.get(seq).map(i64::cast_unsigned)?;
+    payload(row, seq + 1, buffer)?;
+    Record::decode(number, buffer).map_err(|error| unreadable(seq + 1, error))
 }
 
-fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<&'a str> {
-    row.get_ref(column)?.as_str().map_err(|error| unreadable(column, error))
+/// The complete payload of a request, in place of what `buffer` has, from three columns: the id, the
+/// strings and the members.
+pub(super) fn payload(row: &Row<'_>, id: usize, buffer: &mut Vec<u8>) -> rusqlite::Result<()> {
+    let request = bytes(row, id)?;
+    let request = uuid::Uuid::from_slice(request).map_err(|error| unreadable(id, error))?;
+    let (strings, members) = (bytes(row, id + 1)?, bytes(row, id + 2)?);
+    buffer.clear();
+    PostBytes { id: RequestId(request), strings, members }.append_to(buffer);
+    Ok(())
+}
+
+pub(super) fn bytes<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<&'a [u8]> {
+    row.get_ref(column)?.as_blob().map_err(|error| unreadable(column, error))
 }
 
 fn maybe_text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Option<&'a str>> {

@@ -2,19 +2,21 @@
 //!
 //! Counts of refusals stay where they are: those that the journals have take their own places.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
+use taximeter_ledger::PostBytes;
 
 use super::add;
-use super::ask::unreadable;
+use super::ask::{self, unreadable};
 use super::schema;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
-use crate::post::Post;
 
 /// Requests and corrections read at once.
 const PAGE: u32 = 512;
 
 const SET_ASIDE: &str = "
+    DROP INDEX digests;
+    ALTER TABLE forms RENAME TO old_forms;
     DROP INDEX admission;
     ALTER TABLE requests RENAME TO old_requests;
     DROP INDEX corrected;
@@ -25,10 +27,15 @@ const SET_ASIDE: &str = "
     DROP TABLE lines;
     DROP TABLE cursors";
 const OLD_REQUESTS: &str = "
-    SELECT number, seq, record FROM old_requests WHERE number > ?1 ORDER BY number LIMIT ?2";
+    SELECT old_requests.number, seq, id, strings, members
+    FROM old_requests CROSS JOIN old_forms ON old_forms.number = form
+    WHERE old_requests.number > ?1
+    ORDER BY old_requests.number
+    LIMIT ?2";
 const OLD_CORRECTIONS: &str = "
     SELECT number, seq, correction FROM old_corrections WHERE number > ?1 ORDER BY number LIMIT ?2";
-const FORGET: &str = "DROP TABLE old_requests; DROP TABLE old_corrections";
+const FORGET: &str = "
+    DROP TABLE old_requests; DROP TABLE old_forms; DROP TABLE old_corrections";
 
 /// Makes room for new tables, and makes them.
 pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
@@ -39,18 +46,29 @@ pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
 /// Adds what was set aside and is not here again, and drops the rest.
 pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
     let mut kept = Rebuilt::default();
-    each_page(connection, OLD_REQUESTS, |rows| {
-        let posts = rows.iter().map(|(seq, record)| Post::read(*seq, record));
-        let posts = posts.collect::<Result<_, _>>().map_err(|error| unreadable(2, error))?;
-        let added = add::batch(connection, &Batch { posts, ..Batch::default() })?;
+    let whole = |row: &Row<'_>, payload: &mut Vec<u8>| ask::payload(row, 2, payload);
+    each_page(connection, OLD_REQUESTS, whole, |rows| {
+        let mut batch = Batch::default();
+        for (seq, payload) in rows {
+            PostBytes::split(payload)
+                .and_then(|post| batch.push_post(*seq, post))
+                .map_err(|error| unreadable(2, error))?;
+        }
+        let added = add::batch(connection, &batch)?;
         kept.kept_records += added.posts;
         Ok(())
     })?;
-    each_page(connection, OLD_CORRECTIONS, |rows| {
-        let corrections = rows.iter().map(|(seq, json)| Amendment::read(*seq, json));
-        let corrections =
-            corrections.collect::<Result<_, _>>().map_err(|error| unreadable(2, error))?;
-        let added = add::batch(connection, &Batch { corrections, ..Batch::default() })?;
+    let whole = |row: &Row<'_>, payload: &mut Vec<u8>| {
+        payload.extend_from_slice(ask::bytes(row, 2)?);
+        Ok(())
+    };
+    each_page(connection, OLD_CORRECTIONS, whole, |rows| {
+        let mut batch = Batch::default();
+        for (seq, payload) in rows {
+            let amendment = Amendment::read(*seq, payload);
+            batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
+        }
+        let added = add::batch(connection, &batch)?;
         kept.kept_corrections += added.corrections;
         Ok(())
     })?;
@@ -58,11 +76,12 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
     Ok(kept)
 }
 
-/// Shows `visit` sequence numbers and JSON.
+/// Shows `visit` sequence numbers and the payloads that `read` appends.
 fn each_page(
     connection: &Connection,
     question: &str,
-    mut visit: impl FnMut(&[(u64, String)]) -> rusqlite::Result<()>,
+    read: impl Fn(&Row<'_>, &mut Vec<u8>) -> rusqlite::Result<()>,
+    mut visit: impl FnMut(&[(u64, Vec<u8>)]) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
     let mut query = connection.prepare(question)?;
     let mut after = 0_i64;
@@ -71,7 +90,9 @@ fn each_page(
         let mut rows = query.query((after, PAGE))?;
         while let Some(row) = rows.next()? {
             after = row.get(0)?;
-            page.push((row.get(1).map(i64::cast_unsigned)?, row.get(2)?));
+            let mut payload = Vec::new();
+            read(row, &mut payload)?;
+            page.push((row.get(1).map(i64::cast_unsigned)?, payload));
         }
         drop(rows);
         if page.is_empty() {

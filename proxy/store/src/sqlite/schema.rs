@@ -1,8 +1,9 @@
 //! The SQLite tables.
 //!
-//! `requests` holds the JSON of each request after the columns that are queried, in the order of
-//! arrival. So inserts go to the end. Its one index is by admission, and ids follow admission. The
-//! index selects a month, grows near its end too, and keeps a request from being stored twice.
+//! `requests` holds the entry of each request, in the order of arrival. So inserts go to the end.
+//! What many requests have in common is in `forms`: their strings, as the journal has them. The one
+//! index of `requests` is by admission, and ids follow admission. The index selects a month, grows
+//! near its end too, and keeps a request from being stored twice.
 //!
 //! `refusals` holds the counts of requests that have no record, as the entries of the journal have
 //! them. An entry that comes again takes its own place.
@@ -16,25 +17,27 @@ use rusqlite::config::DbConfig;
 use super::log::LOG_KEPT_BYTES_MAX;
 
 /// The format that this program writes.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// Large pages: a record fills a good part of a small one, and half the cost of an insert is calls
 /// to the system.
 const PAGE_BYTES: u32 = 16 << 10;
 
 const TABLES: &str = "
+    CREATE TABLE forms (
+        number INTEGER PRIMARY KEY,
+        digest INTEGER NOT NULL,      -- of the strings
+        tenant TEXT NOT NULL,
+        strings BLOB NOT NULL         -- as in the payloads of complete entries
+    ) STRICT;
+    CREATE INDEX digests ON forms (digest);
     CREATE TABLE requests (
         number INTEGER PRIMARY KEY,   -- order of arrival
         started_at INTEGER NOT NULL,  -- admission, microseconds since 1970
         id BLOB NOT NULL,             -- UUID
-        ended_at INTEGER NOT NULL,    -- microseconds since 1970
-        tenant TEXT NOT NULL,
-        upstream TEXT NOT NULL,
-        model TEXT,                   -- the answer's, or the request's
-        input_tokens INTEGER,
-        output_tokens INTEGER,
+        form INTEGER NOT NULL,
         seq INTEGER NOT NULL,         -- its entry in the journal
-        record TEXT NOT NULL          -- that entry's JSON
+        members BLOB NOT NULL         -- of that entry
     ) STRICT;
     CREATE UNIQUE INDEX admission ON requests (started_at, id);
     CREATE TABLE corrections (
@@ -45,7 +48,7 @@ const TABLES: &str = "
         made_at INTEGER NOT NULL,     -- microseconds since 1970
         waiting INTEGER NOT NULL,     -- 1 until its request is here: it counts in no hour
         seq INTEGER NOT NULL,         -- its entry in the journal of corrections
-        correction TEXT NOT NULL      -- that entry's JSON
+        correction BLOB NOT NULL      -- the complete payload of that entry
     ) STRICT;
     CREATE INDEX corrected ON corrections (started_at, corrects, made_at);
     CREATE INDEX waiting ON corrections (started_at, corrects) WHERE waiting = 1;

@@ -41,8 +41,8 @@ pub(super) fn account(
     let scale = account.scale.clone();
     let read = |framed: &FramedEntry, entry: Entry| {
         let weight = match &entry {
-            // The store has the same JSON. A record can always be written as JSON.
-            Entry::Post(record) => scale.weigh(framed.seq, &record.to_json().unwrap_or_default()),
+            // The store has the same payload.
+            Entry::Post(_) => scale.weigh(framed.seq, &framed.payload),
             _ => 0,
         };
         (framed.seq, weight, entry)

@@ -130,14 +130,14 @@ impl Selection<'_> {
         // A running gateway has written more posts since its journal was read.
         let last = if examination.is_written { examination.last } else { None };
         if (first..=last.unwrap_or(u64::MAX)).contains(&post.seq)
-            && tallies.contains_key(&*post.gateway)
-            && !(self.is_shared && self.replay.settlement(post.id).is_none())
+            && tallies.contains_key(post.gateway())
+            && !(self.is_shared && self.replay.settlement(post.id()).is_none())
         {
-            let tally = page.tallies.entry(post.gateway.clone().into_owned()).or_default();
-            tally.add(scale.weigh(post.seq, post.record.as_bytes()), post.owed());
+            let tally = page.tallies.entry(post.gateway().to_owned()).or_default();
+            tally.add(scale.weigh(post.seq, post.payload), post.owed());
         } else if let Err(fault) = post.whole() {
             // A record that equals the journal was checked there.
-            page.wrong.push(format!("the store's request {} cannot be read: {fault}", post.id));
+            page.wrong.push(format!("the store's request {} cannot be read: {fault}", post.id()));
         }
     }
 }

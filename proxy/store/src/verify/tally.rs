@@ -14,11 +14,11 @@ use taximeter_ledger::RecordCost;
 pub(super) struct Scale(RandomState);
 
 impl Scale {
-    /// The hash of the record with the number `seq` and this JSON.
-    pub(super) fn weigh(&self, seq: u64, json: &[u8]) -> u64 {
+    /// The hash of the record with the number `seq` and this payload.
+    pub(super) fn weigh(&self, seq: u64, payload: &[u8]) -> u64 {
         let mut hasher = self.0.build_hasher();
         hasher.write_u64(seq);
-        hasher.write(json);
+        hasher.write(payload);
         hasher.finish()
     }
 }

@@ -30,13 +30,24 @@ impl Event for JournalChanged<'_> {
         let text = |fault: &dyn std::fmt::Display| fault.to_string().into();
         match self.0 {
             taximeter_journal::Event::Recovered => to.tell(LogEvent::LedgerRecovered, []),
-            taximeter_journal::Event::WriteFailed { path, error } => to.tell(
-                LogEvent::LedgerWriteFailed,
-                [("path", text(&path.display())), ("error", text(error))],
-            ),
+            taximeter_journal::Event::WriteFailed { path, error } => {
+                let hint = taximeter_journal::remedy(error).unwrap_or("see the log of the kernel");
+                to.tell(
+                    LogEvent::LedgerWriteFailed,
+                    [
+                        ("path", text(&path.display())),
+                        ("error", text(error)),
+                        ("hint", hint.into()),
+                    ],
+                );
+            }
             taximeter_journal::Event::SyncFailed { error } => {
                 to.tell(LogEvent::LedgerSyncFailed, [("error", text(error))]);
             }
+            taximeter_journal::Event::NotCompressed { path, error } => to.tell(
+                LogEvent::LedgerNotCompressed,
+                [("path", text(&path.display())), ("error", text(error))],
+            ),
             taximeter_journal::Event::SegmentLost { path } => {
                 to.tell(LogEvent::LedgerSegmentLost, [("path", text(&path.display()))]);
             }

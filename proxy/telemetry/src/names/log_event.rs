@@ -165,9 +165,11 @@ log_events! {
         "The data directory has room again.";
     LedgerSlow: "ledger_slow", Critical, ["action", "seconds"],
         "A write or sync of the ledger takes longer than a request waits.";
-    LedgerWriteFailed: "ledger_write_failed", Critical, ["path", "error"],
-        "The ledger cannot be written.";
+    LedgerWriteFailed: "ledger_write_failed", Critical, ["path", "error", "hint"],
+        "The ledger cannot be written. The gateway tries again until it can.";
     LedgerSyncFailed: "ledger_sync_failed", Critical, ["error"], "The ledger cannot be synced.";
+    LedgerNotCompressed: "ledger_not_compressed", Warn, ["path", "error"],
+        "A closed journal file cannot be compressed. It stays as it is, and the gateway tries again.";
     LedgerSegmentLost: "ledger_segment_lost", Critical, ["path"],
         "A file of the journal was removed while the gateway used it.";
     LedgerEntryLost: "ledger_entry_lost", Critical, ["reason"],

@@ -33,7 +33,7 @@ fn what_is_known_of_a_cost_is_in_each_export_as_a_part() {
     let mut expected = codes(&whole);
     expected.push((json!("teleport_calls"), Value::Null));
     assert_eq!(codes(&part), expected);
-    let (rows, totals) = parquet(&[&entry(&whole), &entry(&part)]);
+    let (rows, totals) = parquet(&[whole.clone(), part.clone()]);
     assert_eq!((&rows[1]["cost"], &rows[1]["currency"]), (&Value::Null, &Value::Null));
     assert_eq!(rows[1]["cost_known"], rows[0]["cost"]);
     assert_eq!(rows[1]["list_cost_known"], rows[0]["list_cost"]);

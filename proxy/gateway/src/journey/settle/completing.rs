@@ -32,10 +32,10 @@ pub(super) fn completion(
     if measurement.is_pending || measurement.finish_reasons.is_empty() {
         return None;
     }
-    let mut usage = if measurement.reports_usage() {
-        usage::usage(TokenParts::of(wire), measurement, &Count::default()).0
-    } else if record::owes_nothing(measurement) {
+    let mut usage = if record::owes_nothing(measurement) {
         RecordUsage { source: Source::None, ..RecordUsage::default() }
+    } else if measurement.reports_usage() {
+        usage::usage(TokenParts::of(wire), measurement, &Count::default()).0
     } else {
         return None;
     };

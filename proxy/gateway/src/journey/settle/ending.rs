@@ -32,7 +32,7 @@ impl InFlight {
             self.prompt.characters.map(|count| ("characters".to_owned(), count.into()));
         measurement.counted_units.extend(characters);
         self.gateway.guess(self.asked.upstream, measurement.dialect);
-        if self.status().is_some_and(|status| status >= 300) && !measurement.reports_usage() {
+        if self.status().is_some_and(|status| status >= 300) && !measurement.reports_use() {
             self.end_unused(VoidReason::UpstreamRefused, end, Some(&measurement));
             return Settling::done();
         }

@@ -297,19 +297,15 @@ pub(super) fn named(error: &ProviderError) -> Option<RecordError> {
 }
 
 /// Whether nothing is owed: the engine answered with an error, behind nothing that was generated, and
-/// reported no tokens. The status does not matter.
+/// reported no use. The status does not matter.
 pub(super) fn owes_nothing(measurement: &Measurement) -> bool {
-    let counts = measurement.reported.iter().flat_map(|reported| {
-        let Usage { input_tokens, output_tokens, .. } = reported.usage;
-        [input_tokens, output_tokens]
-    });
     measurement.ending == Ending::UpstreamError
         && measurement.output_text_bytes == 0
         && measurement.timing.output_chunks == 0
         && !measurement.has_unread_output
         && measurement.calls.is_empty()
         && measurement.passes.is_empty()
-        && counts.flatten().all(|tokens| tokens == 0)
+        && !measurement.reports_use()
 }
 
 /// The price by the answer's model, as the tenant pays it. Whatever prices it is on the record, so
