@@ -4,6 +4,7 @@ pub(crate) mod backup;
 pub(crate) mod bill;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod demo;
 mod export;

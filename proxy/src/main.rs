@@ -12,7 +12,7 @@ use taximeter_system::clock;
 
 use commands::failure::Failure;
 use commands::{
-    backup, bill, check, completions, count, demo, healthy, inject, keys, prices, records,
+    backup, bill, check, completions, convert, count, demo, healthy, inject, keys, prices, records,
     refusals, rerate, schema, serve, simulate, verify, webhook,
 };
 
@@ -56,6 +56,7 @@ enum Command {
     Rerate(rerate::RerateArgs),
     Verify(verify::VerifyArgs),
     Backup(backup::BackupArgs),
+    Convert(convert::ConvertArgs),
     Prices(prices::PricesArgs),
     Count(count::CountArgs),
     Keys(keys::KeysArgs),
@@ -126,6 +127,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             backup::run(&args, &mut out, &mut err)?;
             ExitCode::SUCCESS
         }
+        Command::Convert(args) => convert::run(&args, clock::wall(), &mut out, &mut err)?,
         Command::Records(args) => {
             let ledger = args.ledger.find()?;
             records::run(&args, &ledger, &mut ledger.feeds(), &mut out, &mut err)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::ask;
 use crate::engine::Engine;
@@ -42,6 +42,10 @@ fn verified(data_dir: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
+fn status(gateway: &Gateway) -> Value {
+    serde_json::from_slice(&gateway.admin("/api/v1/status").body).expect("JSON")
+}
+
 fn ids(records: &[Value]) -> Vec<&str> {
     records.iter().map(|record| record["id"].as_str().expect("an id")).collect()
 }
@@ -68,10 +72,15 @@ fn a_copy_has_what_the_ledger_has_and_a_gateway_starts_from_it() {
         assert_eq!(records(&data), all);
         let again = taximeter(["backup".as_ref(), data.as_os_str()]);
         assert!(!again.status.success(), "a folder that is not empty is written to");
+        let id = |gateway: &Gateway| status(gateway)["ledger"]["id"].clone();
         let restored = setup().start_in(folder);
+        assert_ne!(id(&restored), id(&gateway), "it is another ledger from here on");
+        assert_eq!(status(&restored)["ledger"]["copy_of"], json!([id(&gateway)]));
         exchange(&restored);
         assert_eq!(restored.await_records(13).len(), 13);
+        verified(&restored.data_dir());
     }
+    assert_eq!(status(&gateway)["ledger"]["copy_of"], json!([]));
     exchange(&gateway);
     assert_eq!(gateway.await_records(13).len(), 13);
 }

@@ -34,6 +34,7 @@ mod boundary;
 mod bytes_pass;
 mod captured;
 mod contexts;
+mod convert;
 mod counting;
 mod crowds;
 mod cuts;

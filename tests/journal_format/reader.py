@@ -147,6 +147,8 @@ def quantities(found, usage):
             names = ["input_tokens", "output_tokens", "cache_read_input_tokens", "reasoning_output_tokens",
                      "cache_write_input_tokens", "cache_write_long_input_tokens"]
             usage |= dict(zip(names, numbers))
+            if usage.get("counted") is not None:
+                usage["counted"] = dict(zip(("input_tokens", "output_tokens"), numbers))
         elif key == 9:
             usage["counted"] = dict(zip(("input_tokens", "output_tokens"), Bytes(value).list(2)))
         elif key == 10:
@@ -210,6 +212,8 @@ def sources(value, usage):
         elif key == 5:
             name, words_ = condition(value)
             usage.setdefault("conditions", {}).update({name: words_} if name else {})
+        elif key == 6:
+            usage["counted"] = {"input_tokens": None, "output_tokens": None}
 
 
 def no_usage():

@@ -14,7 +14,7 @@ use taximeter_gateway::gateway::Gateway;
 use taximeter_gateway::live::RunningRequest;
 use taximeter_gateway::refused_questions::{Asked, RefusedMember};
 use taximeter_gateway::reload::{InForce, Rejected};
-use taximeter_journal::Segments;
+use taximeter_journal::{Identity, Segments};
 use taximeter_meter::Dialect;
 use taximeter_system::clock;
 use taximeter_telemetry::exports::Export;
@@ -152,6 +152,10 @@ pub(super) struct UpstreamFailure {
 /// The state of the ledger.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LedgerStatus {
+    /// The id of the ledger: a UUID that is made with the data directory.
+    pub(super) id: String,
+    /// The ledgers that it is a copy of, by `taximeter backup`, the last one first.
+    pub(super) copy_of: Vec<String>,
     /// When an entry counts as written: `os`, `group` or `sync`.
     pub(super) durability: &'static str,
     /// Whether the ledger takes entries of new requests.
@@ -341,7 +345,10 @@ fn shown(url: &UpstreamUrl) -> String {
 fn ledger(gateway: &Gateway, segments: Option<Segments>) -> LedgerStatus {
     let (journal, state) = (&gateway.journal, gateway.journal.state());
     let entries = journal.sequence();
+    let Identity { id, copy_of } = journal.identity();
     LedgerStatus {
+        id: id.to_string(),
+        copy_of: copy_of.iter().map(ToString::to_string).collect(),
         durability: match gateway.config.ledger.durability {
             Durability::Os => "os",
             Durability::Group => "group",

@@ -1,9 +1,12 @@
 //! The errors of the journal.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use taximeter_ledger::{EncodeError, Fault};
+use taximeter_ledger::{EncodeError, Fault, format4};
+
+use super::CORRECTIONS;
 
 /// A journal that cannot be opened, read or closed.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +29,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// A segment differs from what was written.
-    #[error("{}: {fault}; nothing was changed: {}", path.display(), advice(fault))]
+    #[error("{}: {fault}; nothing was changed: {}", path.display(), advice(path, fault))]
     Segment {
         /// Which file.
         path: PathBuf,
@@ -57,8 +60,11 @@ fn suggestion(error: &io::Error) -> String {
 }
 
 /// What to do about a segment that cannot be read.
-const fn advice(fault: &Fault) -> &'static str {
-    match fault {
+fn advice(path: &Path, fault: &Fault) -> Cow<'static, str> {
+    let advice = match fault {
+        Fault::Format { found: found @ (format4::VERSION | format4::CONVERTING), .. } => {
+            return convert(path, *found).into();
+        }
         Fault::Format { found, known } if *found > *known => {
             "use the newer taximeter that wrote it"
         }
@@ -66,6 +72,19 @@ const fn advice(fault: &Fault) -> &'static str {
         _ => {
             "restore it, or set `ledger.recovery: salvage` to leave out what cannot be read and go on"
         }
+    };
+    advice.into()
+}
+
+/// The command that makes the journal of this segment readable.
+fn convert(path: &Path, format: u16) -> String {
+    let dir = path.parent().unwrap_or(path);
+    let dir = dir.parent().filter(|_| dir.ends_with(CORRECTIONS)).unwrap_or(dir).display();
+    let command = format!("taximeter convert --data-dir {dir}");
+    if format == format4::CONVERTING {
+        format!("a conversion has not ended, so run `{command}` again")
+    } else {
+        format!("run `{command}`, which converts the ledger of an older taximeter")
     }
 }
 

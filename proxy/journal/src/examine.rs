@@ -68,7 +68,7 @@ pub struct Torn {
 ///
 /// Behind a fault it goes on with the next segment; what lies between is not guessed.
 ///
-/// Errors: `Io`.
+/// Errors: `Io`; `Segment` if the journal has another format.
 pub fn examine<R: Send>(
     dir: &Path,
     read: impl Fn(&FramedEntry, Entry) -> R + Sync,
@@ -81,6 +81,7 @@ pub fn examine<R: Send>(
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
         listed => listed.map_err(JournalError::io("list", dir))?,
     };
+    files::check_format(dir, &**disk)?;
     for (_, path) in &segments {
         found.segments += 1;
         found.bytes += files::status(path, &**disk).map_err(JournalError::io("read", path))?.length;

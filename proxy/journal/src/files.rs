@@ -4,11 +4,13 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taximeter_ledger::{Digest, Digester, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark};
-use uuid::Uuid;
+use taximeter_ledger::{
+    Digest, Digester, Fault, HEADER_BYTES, LedgerId, Reader, SegmentHeader, SyncMark,
+};
 
 use super::compressed::CompressedFile;
 use super::disk::{Disk, How, Identity, OpenFile, Status, is_without_room};
+use super::error::JournalError;
 
 /// The segment that is written to.
 #[derive(Debug)]
@@ -35,11 +37,7 @@ impl Segment {
     ) -> io::Result<Self> {
         let path = path(dir, header.first_seq());
         let unnamed = unnamed(&path);
-        match disk.remove(&unnamed) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = disk.open(&unnamed, How::Create)?;
+        let file = create_anew(&unnamed, disk)?;
         let identity = file.status()?.identity;
         let mut bytes = Vec::new();
         header.encode(&mut bytes);
@@ -75,7 +73,7 @@ impl Segment {
             Err(error) if is_without_room(&error) => true,
             done => done.map(|()| false)?,
         };
-        let identity = file.status()?.identity;
+        let (identity, digester) = (file.status()?.identity, digester.cut());
         Ok(Self { file, path: path.to_owned(), identity, ledger, length, torn, digester })
     }
 
@@ -144,9 +142,6 @@ const EXTENSION: &str = "tlj";
 const COMPRESSED: &str = "zst";
 /// Behind the name of a file that is not whole yet.
 const UNNAMED: &str = "new";
-
-/// Longest file with the identity of a ledger.
-const LEDGER_BYTES_MAX: usize = 64;
 
 /// Files that are put aside by one name.
 const ASIDE_MAX: u32 = 1000;
@@ -276,49 +271,30 @@ pub(super) fn create_dir(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Resul
     Ok(())
 }
 
-/// The file that keeps the identity of the ledger.
-const LEDGER: &str = "ledger.id";
-
-/// The identity of the ledger in `dir`. It is made with the first segment. Its file is written
-/// again from the segments if it is lost.
-pub(super) fn ledger(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<LedgerId> {
-    if let Some(known) = known_ledger(dir, disk)? {
-        return Ok(known);
-    }
-    let in_segment = |path: &Path| header(path, disk).ok().flatten();
-    let written = list(dir, disk)?.iter().rev().find_map(|(_, path)| in_segment(path));
-    let ledger = written.map_or_else(|| LedgerId(Uuid::new_v4()), |header| header.ledger);
-    let path = dir.join(LEDGER);
-    let unnamed = path.with_extension("id.new");
-    match disk.remove(&unnamed) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let name = || {
-        let file = disk.open(&unnamed, How::Create)?;
-        append(&*file, format!("{ledger}\n").as_bytes())?;
-        if synced {
-            file.sync()?;
-        }
-        disk.rename(&unnamed, &path)?;
-        if synced { disk.sync_dir(dir) } else { Ok(()) }
-    };
-    match name() {
-        // The header of each segment has it too, so the next start writes the file.
-        Err(error) if is_without_room(&error) => Ok(ledger),
-        done => done.map(|()| ledger),
+/// Makes a file in place of what has its name.
+pub(super) fn create_anew(path: &Path, disk: &dyn Disk) -> io::Result<Arc<dyn OpenFile>> {
+    match disk.remove(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => disk.open(path, How::Create),
     }
 }
 
-/// The identity that the file in `dir` says. `None` if there is no such file, or if a power cut has
-/// emptied it.
-pub(super) fn known_ledger(dir: &Path, disk: &dyn Disk) -> io::Result<Option<LedgerId>> {
-    let text = match read(&dir.join(LEDGER), disk, LEDGER_BYTES_MAX) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        read => read?,
-    };
-    let text = String::from_utf8_lossy(&text);
-    Ok(text.trim_end().parse().ok().map(LedgerId))
+/// The last segment in `dir` must have the format that this program reads.
+///
+/// # Errors
+/// `Segment` if it has another one; `Io`.
+pub(super) fn check_format(dir: &Path, disk: &dyn Disk) -> Result<(), JournalError> {
+    let segments = list(dir, disk).map_err(JournalError::io("list", dir))?;
+    let Some((_, path)) = segments.last() else { return Ok(()) };
+    let bytes = read(path, disk, HEADER_BYTES).map_err(JournalError::io("read", path))?;
+    let mut reader = Reader::new(None, u64::MAX);
+    reader.feed(&bytes);
+    match reader.next_entry() {
+        Err(fault @ Fault::Format { .. }) => {
+            Err(JournalError::Segment { path: path.clone(), fault })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The header of a segment, if it is whole.

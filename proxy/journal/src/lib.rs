@@ -101,11 +101,13 @@
 
 mod compress;
 mod compressed;
+pub mod convert;
 mod disk;
 pub mod disk_budget;
 mod error;
 mod examine;
 mod files;
+mod identity;
 mod options;
 mod promise;
 mod pushed;
@@ -132,6 +134,7 @@ use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
 pub use self::compress::compress;
 pub use self::error::{AppendError, JournalError, Loss, remedy};
 pub use self::examine::{Examination, examine};
+pub use self::identity::{Identity, LEDGER, identity, in_copy};
 pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
 pub use self::read::{Altered, Entries, Extent, extent};
@@ -162,6 +165,7 @@ struct Handle {
     writer: Mutex<Option<JoinHandle<Result<(), JournalError>>>>,
     compressor: Mutex<Option<Background>>,
     dir: PathBuf,
+    identity: Identity,
 }
 
 impl Journal {
@@ -194,8 +198,9 @@ impl Journal {
     ) -> Result<(Self, Recovery), JournalError> {
         let (queue, writer, recovery) = recover::open(dir, options, price, disk)?;
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
-        let writer = Mutex::new(Some(writer));
-        let handle = Handle { queue, writer, compressor: Mutex::new(None), dir: dir.to_owned() };
+        let (writer, compressor) = (Mutex::new(Some(writer)), Mutex::new(None));
+        let identity = recovery.identity.clone();
+        let handle = Handle { queue, writer, compressor, dir: dir.to_owned(), identity };
         Ok((Self(Arc::new(handle)), recovery))
     }
 
@@ -227,6 +232,12 @@ impl Journal {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.0.queue.lost()
+    }
+
+    /// Which ledger it is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.0.identity
     }
 
     /// Whether the journal accepts reservations.

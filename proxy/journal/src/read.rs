@@ -261,6 +261,10 @@ impl Entries {
             listed => listed.map_err(JournalError::io("list", &self.dir))?,
         };
         let wanted = self.position.map_or(self.from, |position| position.seq + 1);
+        // Of a journal that is being converted, some files have another format.
+        if let Some((u64::MAX, _)) = segments.last() {
+            files::check_format(&self.dir, &*self.disk)?;
+        }
         let later = segments.partition_point(|(first, _)| *first <= wanted);
         let Some((_, path)) = segments.get(later.saturating_sub(1)) else { return Ok(false) };
         let (file, path) = match SegmentFile::open(path, &*self.disk) {

@@ -20,6 +20,7 @@ use super::Price;
 use super::disk::{self, Disk, How, OpenFile};
 use super::error::{JournalError, Loss};
 use super::files::{self, Segment};
+use super::identity::{self, Identity};
 use super::options::{Event, Options};
 use super::promise;
 use super::queue::{Frames, Queue};
@@ -42,6 +43,8 @@ pub const LOCK: &str = "journal.lock";
 /// What a start found in the journal.
 #[derive(Debug, Default)]
 pub struct Recovery {
+    /// Which ledger it is.
+    pub identity: Identity,
     /// The sequence number from which the start read.
     pub from_seq: u64,
     /// Entries read.
@@ -75,10 +78,12 @@ pub(super) fn open(
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
     files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
     let lock = lock(dir, &*disk)?;
-    let ledger = files::ledger(dir, &*disk, options.is_synced());
-    let ledger = ledger.map_err(JournalError::io("write the identity of the ledger in", dir))?;
+    files::check_format(dir, &*disk)?;
+    let identity = identity::own(dir, &*disk, options.is_synced())
+        .map_err(JournalError::io("write the identity of the ledger in", dir))?;
+    let ledger = identity.id;
     let journal_dir = JournalDir { dir: dir.to_owned(), disk, ledger, _lock: lock };
-    let mut recovery = Recovery::default();
+    let mut recovery = Recovery { identity, ..Recovery::default() };
     let mut found = recovery.read(&journal_dir, &options)?;
     let before = found.end;
     recovery.torn_bytes += found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
@@ -267,11 +272,12 @@ impl Found {
         if let (Some(Tail { header: Some(header), path, offset, .. }), Some(digester)) =
             (&self.tail, digester)
         {
-            if header.has_sync_marks == options.is_synced() && !files::is_compressed(path) {
+            let is_ours = header.has_sync_marks == options.is_synced() && header.ledger == *ledger;
+            if is_ours && !files::is_compressed(path) {
                 let opened = Segment::open(path, (*offset, digester), *ledger, &**disk);
                 return Ok((path.clone(), Ok(opened.map_err(JournalError::io("open", path))?)));
             }
-            // One segment, one promise. And a compressed one is closed.
+            // One segment, one promise and one ledger. And a compressed one is closed.
             if options.is_synced() {
                 files::sync(path, &**disk).map_err(JournalError::io("sync", path))?;
             }
@@ -357,7 +363,7 @@ pub(super) fn is_locked(dir: &Path) -> bool {
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-fn lock(dir: &Path, disk: &dyn Disk) -> Result<Arc<dyn OpenFile>, JournalError> {
+pub(super) fn lock(dir: &Path, disk: &dyn Disk) -> Result<Arc<dyn OpenFile>, JournalError> {
     let path = dir.join(LOCK);
     let file = disk.open(&path, How::AppendOrCreate).map_err(JournalError::io("open", &path))?;
     let mut tries = 0;

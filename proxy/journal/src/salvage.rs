@@ -20,6 +20,8 @@ use super::write::JournalDir;
 
 /// Where the journal goes on behind the damage.
 struct Next {
+    /// The ledger of what is to be copied.
+    ledger: LedgerId,
     /// The frame before it.
     before: Position,
     /// What is to be copied; nothing where it goes on with another segment.
@@ -54,11 +56,11 @@ pub(super) fn leave_out(
     // A power cut may have taken both entries that have the bytes of a string. Nothing of what was
     // not synced is promised, so the journal ends there.
     if is_unsynced
-        && next.frames.as_ref().is_some_and(|frames| !damage.can_read(next.before, frames))
+        && next.frames.as_ref().is_some_and(|frames| !next.can_read(frames, &damage.table))
     {
         next = damage.nothing(damage.rest() as u64, Vec::new());
     }
-    let Next { before, frames, unreadable } = next;
+    let Next { ledger, before, frames, unreadable } = next;
     let first_seq = damage.first_seq();
     let entries = (before.seq + 1).saturating_sub(first_seq);
     let rest = damage.rest() - frames.as_ref().map_or(0, Vec::len).min(damage.rest());
@@ -66,7 +68,7 @@ pub(super) fn leave_out(
     let mut write = |before: Position, lost: u64, frames: &[u8]| {
         let mut header = SegmentHeader {
             gateway: options.gateway.clone(),
-            ledger: journal_dir.ledger,
+            ledger,
             before,
             lost,
             has_sync_marks: options.is_synced(),
@@ -112,7 +114,8 @@ struct Damage {
     index: usize,
     bytes: Vec<u8>,
     offset: u64,
-    ledger: LedgerId,
+    /// Those of all segments: where a copy went on, there are several.
+    ledgers: Vec<LedgerId>,
     /// The entry before it, where that is known.
     last: Option<Position>,
     /// The frame before it, where that is known.
@@ -165,8 +168,8 @@ impl Damage {
         let (last, last_frame) =
             (end.as_ref().map(|end| end.last), end.as_ref().map(|end| end.last_frame));
         let (digest, table) = end.map_or((None, Vec::new()), |end| (end.digest, end.table));
-        let ledger = journal_dir.ledger;
-        Ok(Some(Self { segments, index, bytes, offset, ledger, last, last_frame, digest, table }))
+        let ledgers = ledgers(&segments, index, journal_dir)?;
+        Ok(Some(Self { segments, index, bytes, offset, ledgers, last, last_frame, digest, table }))
     }
 
     /// Sequence number of the first entry that is lost: by the entry before it, else by the name of
@@ -174,15 +177,6 @@ impl Damage {
     fn first_seq(&self) -> u64 {
         let named = self.segments.get(self.index).map_or(1, |(first, _)| *first);
         self.last.map_or(named, |last| last.seq + 1)
-    }
-
-    /// Whether all strings of the entries in `frames` are known.
-    fn can_read(&self, before: Position, frames: &[u8]) -> bool {
-        let mut reader = Reader::resuming(self.ledger, before, &self.table);
-        reader.feed(frames);
-        // What is wrong with the frames themselves is found when they are read.
-        let mut entries = std::iter::from_fn(|| reader.next_entry().ok().flatten());
-        entries.all(|framed| framed.fault.is_none())
     }
 
     /// Bytes of the segment from the damage on.
@@ -200,10 +194,8 @@ impl Damage {
         if let Some(header) = own {
             return Ok(Next::segment(&header));
         }
-        if let Some(found) =
-            find_resume_point(&self.bytes, self.ledger, self.offset, self.last_frame)
-            && found.before.seq + 1 < later
-        {
+        let found = self.resume_in(&self.bytes, self.offset, self.last_frame);
+        if let Some(found) = found.filter(|(_, found)| found.before.seq + 1 < later) {
             return Ok(Next::copy(found, &self.bytes));
         }
         let mut beyond = self.rest() as u64;
@@ -216,7 +208,7 @@ impl Damage {
                 return Ok(Next::segment(&header));
             }
             let bytes = read(path, disk)?;
-            if let Some(found) = find_resume_point(&bytes, self.ledger, 0, None) {
+            if let Some(found) = self.resume_in(&bytes, 0, None) {
                 return Ok(Next::copy(found, &bytes));
             }
             beyond += bytes.len() as u64;
@@ -225,26 +217,49 @@ impl Damage {
         Ok(self.nothing(beyond, unreadable))
     }
 
+    /// Where a segment can be read again, and of which ledger it is there.
+    fn resume_in(
+        &self,
+        bytes: &[u8],
+        offset: u64,
+        last: Option<Position>,
+    ) -> Option<(LedgerId, ResumePoint)> {
+        let found =
+            |ledger: &LedgerId| Some((*ledger, find_resume_point(bytes, *ledger, offset, last)?));
+        self.ledgers.iter().find_map(found)
+    }
+
     /// Nothing can be read behind the damage: numbers that may have been given to so many bytes are
     /// not given again.
     fn nothing(&self, bytes: u64, unreadable: Vec<PathBuf>) -> Next {
         let last = self.last.unwrap_or(Position { seq: self.first_seq() - 1, chain: 0 });
         let seq = last.seq + bytes / FRAME_BYTES_MIN + 1;
-        Next { before: Position { seq, ..last }, frames: None, unreadable }
+        let ledger = self.ledgers.first().copied().unwrap_or_default();
+        Next { ledger, before: Position { seq, ..last }, frames: None, unreadable }
     }
 }
 
 impl Next {
     /// With this segment as it is.
     const fn segment(header: &SegmentHeader) -> Self {
-        Self { before: header.before, frames: None, unreadable: Vec::new() }
+        let SegmentHeader { ledger, before, .. } = *header;
+        Self { ledger, before, frames: None, unreadable: Vec::new() }
     }
 
     /// With these frames of a segment.
-    fn copy(found: ResumePoint, segment: &[u8]) -> Self {
+    fn copy((ledger, found): (LedgerId, ResumePoint), segment: &[u8]) -> Self {
         let offset = usize::try_from(found.offset).unwrap_or(usize::MAX);
         let frames = segment.get(offset..).unwrap_or_default().to_vec();
-        Self { before: found.before, frames: Some(frames), unreadable: Vec::new() }
+        Self { ledger, before: found.before, frames: Some(frames), unreadable: Vec::new() }
+    }
+
+    /// Whether all strings of the entries in `frames` are known.
+    fn can_read(&self, frames: &[u8], table: &[u8]) -> bool {
+        let mut reader = Reader::resuming(self.ledger, self.before, table);
+        reader.feed(frames);
+        // What is wrong with the frames themselves is found when they are read.
+        let mut entries = std::iter::from_fn(|| reader.next_entry().ok().flatten());
+        entries.all(|framed| framed.fault.is_none())
     }
 }
 
@@ -256,6 +271,23 @@ fn end(bytes: &[u8]) -> Option<End> {
     let digest = reader.digester()?.digest();
     let (last, last_frame) = (reader.position(), reader.last_frame());
     Some(End { last, last_frame, digest, table: reader.table() })
+}
+
+/// The ledgers of the segments and of the journal, that of the segment at `index` first.
+fn ledgers(
+    segments: &[(u64, PathBuf)],
+    index: usize,
+    journal_dir: &JournalDir,
+) -> Result<Vec<LedgerId>, JournalError> {
+    let mut ledgers = Vec::new();
+    let (before, from) = segments.split_at(index.min(segments.len()));
+    for (_, path) in from.iter().chain(before.iter().rev()) {
+        let header = header(path, &*journal_dir.disk)?;
+        ledgers.extend(header.map(|header| header.ledger).filter(|it| !ledgers.contains(it)));
+    }
+    let own = journal_dir.ledger;
+    ledgers.extend((!ledgers.contains(&own)).then_some(own));
+    Ok(ledgers)
 }
 
 fn read(path: &Path, disk: &dyn Disk) -> Result<Vec<u8>, JournalError> {

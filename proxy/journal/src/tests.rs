@@ -3,9 +3,12 @@
 mod bench;
 mod bits;
 mod compress;
+mod convert;
 mod faults;
 mod foreign;
 mod forgery;
+mod format4;
+mod identity;
 mod memory;
 mod model;
 mod pending;

@@ -74,6 +74,13 @@ impl Digester {
         self.held.extend_from_slice(frames);
     }
 
+    /// Leaves out the frames behind the last entry: they are cut off.
+    #[must_use]
+    pub fn cut(mut self) -> Self {
+        self.held.clear();
+        self
+    }
+
     /// Digest of the segment that contains the last entry, up to that entry. If this segment has no
     /// entry yet, that is the segment before. `None` if its digest is not known.
     #[must_use]

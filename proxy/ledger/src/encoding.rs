@@ -33,6 +33,7 @@ mod usage;
 
 use jiff::Timestamp;
 use taximeter_pricing::Flag;
+use uuid::Uuid;
 
 use crate::entry::{Correction, Entry};
 use crate::id::RequestId;
@@ -72,6 +73,17 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) -> Kind {
         Entry::Checkpoint(_) => Kind::Checkpoint,
         Entry::Refusals(_) => Kind::Refusals,
     }
+}
+
+/// A complete payload that has nothing but the JSON of an entry that cannot be read, in place of what
+/// `out` has. No kind of entry can be decoded from it.
+pub(crate) fn encode_unreadable(json: &[u8], out: &mut Vec<u8>) {
+    out.clear();
+    let mut writer = Writer::new(out);
+    writer.id(RequestId(Uuid::nil()));
+    writer.end_strings();
+    writer.bytes(member_key::UNREADABLE_JSON, json);
+    out.push(END);
 }
 
 impl Record {

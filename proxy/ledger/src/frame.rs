@@ -71,12 +71,17 @@ impl<'a> EncodedEntry<'a> {
     /// The entry is longer than [`ENTRY_BYTES_MAX`].
     pub fn new(entry: &Entry, buffer: &'a mut Vec<u8>) -> Result<Self, EncodeError> {
         let kind = encoding::encode(entry, buffer);
+        Self::encoded(kind, buffer)
+    }
+
+    /// An entry with this complete payload.
+    pub(crate) fn encoded(kind: Kind, payload: &'a [u8]) -> Result<Self, EncodeError> {
         // A number in front of each string takes more than its place in a complete payload.
-        let bytes = buffer.len();
+        let bytes = payload.len();
         if bytes > ENTRY_BYTES_MAX - (ENTRY_BYTES_MAX >> 8) {
             return Err(EncodeError::TooLong { bytes });
         }
-        Ok(Self { kind, payload: buffer })
+        Ok(Self { kind, payload })
     }
 
     /// The complete payload.

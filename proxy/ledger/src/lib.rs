@@ -20,7 +20,8 @@
 //!
 //! `running_totals` keeps the sums of a journal, and a checkpoint stores them. `fold` replays
 //! entries: open reservations, balances and contradictions. `sync_mark` says up to which entry the
-//! journal is on disk. `resume` finds the next readable entry after damage.
+//! journal is on disk. `resume` finds the next readable entry after damage. `format4` reads journals
+//! of the format before this one.
 
 mod charge;
 mod completion;
@@ -28,6 +29,7 @@ mod digest;
 mod encoding;
 mod entry;
 mod fold;
+pub mod format4;
 mod frame;
 mod gaps;
 mod id;

@@ -23,7 +23,7 @@ pub const FORMAT_VERSION: u16 = 5;
 /// Length of a header, in bytes.
 pub const HEADER_BYTES: usize = 512;
 
-const MAGIC: [u8; 8] = *b"taxi-tlj";
+pub(crate) const MAGIC: [u8; 8] = *b"taxi-tlj";
 const CRC_BYTES: usize = 4;
 const LOST_BYTES: usize = 8;
 const LEDGER_BYTES: usize = 16;
@@ -70,6 +70,13 @@ impl SegmentHeader {
     #[must_use]
     pub const fn first_seq(&self) -> u64 {
         (self.before.seq + 1).saturating_sub(self.lost)
+    }
+
+    /// The format of a file that begins with these bytes. `None` if it is no segment, or too short.
+    #[must_use]
+    pub fn format(bytes: &[u8]) -> Option<u16> {
+        let rest = bytes.strip_prefix(&MAGIC)?;
+        rest.first_chunk().copied().map(u16::from_le_bytes)
     }
 
     /// Begins the digest of the segment. `bytes` is this header as it was read or written.

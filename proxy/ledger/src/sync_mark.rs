@@ -47,6 +47,9 @@ impl SyncMark {
 
     /// Whether bytes begin with the head of a sync mark.
     pub(crate) fn has_head(bytes: &[u8; HEAD_BYTES], seed: u32) -> bool {
+        if bytes.get(Head::KIND_AT) != Some(&SYNC_MARK) {
+            return false;
+        }
         let (head, found, expected) = Head::read(bytes, seed);
         head.kind == SYNC_MARK && found == expected && head.length as usize == PAYLOAD_BYTES
     }

@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use tar::{Builder, Header};
+use taximeter_journal::{LEDGER, in_copy};
 use taximeter_store::{HeldStore, StoreError};
 
 use super::failure::Failure;
@@ -119,6 +120,15 @@ impl<W: Write> Copy<'_, W> {
                 self.all_below(&path, &format!("{whole}/"))?;
                 continue;
             }
+            if name == LEDGER {
+                let text = fs::read_to_string(&path);
+                let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+                // Who writes to the copy writes another ledger.
+                let metadata = entry.metadata()?;
+                let text = in_copy(&text);
+                self.add_all(&whole, &mut text.as_bytes(), text.len() as u64, &metadata)?;
+                continue;
+            }
             self.add_named(&path, whole)?;
         }
         Ok(())
@@ -145,14 +155,25 @@ impl<W: Write> Copy<'_, W> {
     /// Copies a file with its current length.
     fn add(&mut self, name: &str, file: &File) -> anyhow::Result<()> {
         let metadata = file.metadata()?;
-        let length = metadata.len();
-        let mut bytes = file.take(length);
+        let mut bytes = file.take(metadata.len());
+        self.add_all(name, &mut bytes, metadata.len(), &metadata)?;
+        ensure!(bytes.limit() == 0, "{name} became shorter during the copy");
+        Ok(())
+    }
+
+    /// Writes a file that has so many `bytes`, and is otherwise as `metadata` says.
+    fn add_all(
+        &mut self,
+        name: &str,
+        bytes: &mut impl Read,
+        length: u64,
+        metadata: &Metadata,
+    ) -> anyhow::Result<()> {
         let copied = match &mut self.to {
-            To::Folder(folder) => into_file(&folder.join(name), &mut bytes),
-            To::Archive(archive) => archive.append_data(&mut header(&metadata), name, &mut bytes),
+            To::Folder(folder) => into_file(&folder.join(name), bytes),
+            To::Archive(archive) => archive.append_data(&mut header(metadata, length), name, bytes),
         };
         copied.with_context(|| format!("cannot copy {name}"))?;
-        ensure!(bytes.limit() == 0, "{name} became shorter during the copy");
         (self.files, self.bytes) = (self.files + 1, self.bytes + length);
         Ok(())
     }
@@ -188,10 +209,10 @@ fn into_file(path: &Path, bytes: &mut impl Read) -> io::Result<()> {
 }
 
 /// The tar header of a file. It has no owner, so it belongs to the user who unpacks it.
-fn header(metadata: &Metadata) -> Header {
+fn header(metadata: &Metadata, length: u64) -> Header {
     let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let mut header = Header::new_gnu();
-    header.set_size(metadata.len());
+    header.set_size(length);
     header.set_mode(0o640);
     header.set_mtime(modified.unwrap_or_default().as_secs());
     header

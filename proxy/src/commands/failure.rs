@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use taximeter_billing::{BillError, PeriodError, TooLarge, Zone};
 use taximeter_config::Invalid;
+use taximeter_journal::JournalError;
 use taximeter_store::StoreError;
+use taximeter_store::convert::ConvertError;
 use taximeter_store::export::{DestinationFault, ExportFault, ObjectFault};
 use taximeter_top::{AdminFault, TopError};
 
@@ -47,6 +49,9 @@ pub(crate) enum Failure {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The ledger cannot be converted.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
     /// The URL of the store is not valid.
     #[error("--store {0}")]
     StoreUrl(Invalid),
@@ -176,9 +181,11 @@ impl Failure {
                 ObjectFault::Url(_) | ObjectFault::Settings { .. } => Exit::Usage,
                 _ => Exit::Unavailable,
             },
-            Self::Store(StoreError::Correcting { .. }) => Exit::InUse,
+            Self::Store(StoreError::Correcting { .. })
+            | Self::Convert(ConvertError::Journal(JournalError::InUse { .. })) => Exit::InUse,
             Self::Export(ExportFault::Store(_))
             | Self::Store(_)
+            | Self::Convert(ConvertError::Store(_))
             | Self::Elsewhere { .. }
             | Self::Corrects { .. }
             | Self::Unfed { .. }
@@ -188,6 +195,7 @@ impl Failure {
             Self::Bill(_)
             | Self::TooLarge(_)
             | Self::Export(_)
+            | Self::Convert(_)
             | Self::Output(_)
             | Self::File { .. }
             | Self::Top(_)

@@ -31,6 +31,18 @@ pub enum StoreError {
         /// Ours.
         known: u32,
     },
+    /// Written by an older version, or a conversion has not ended.
+    #[error(
+        "the store {store} is of an older taximeter; run `taximeter convert --data-dir {dir}`, which \
+         converts the ledger of an older taximeter",
+        dir = dir.display()
+    )]
+    Older {
+        /// Where it is.
+        store: String,
+        /// The data directory.
+        dir: PathBuf,
+    },
     /// Not a store, or not whole.
     #[error(
         "the store {store} is damaged: {source}; move it away and run this again, and it is built \

@@ -78,6 +78,7 @@ mod ask;
 mod audit;
 mod batch;
 pub mod bills;
+pub mod convert;
 mod cursor;
 mod database;
 mod error;

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use taximeter_config::Push;
 use taximeter_journal::PushOutcome;
+use taximeter_ledger::Position;
 use taximeter_net::retry::backoff;
 use taximeter_net::sending::SenderThread;
 use tokio::time::{sleep, timeout};
@@ -86,6 +87,14 @@ impl Delivery {
 /// sent again.
 pub fn sent(data_dir: &Path) -> (u64, u64) {
     (PushCursor::sent(&data_dir.join(CURSOR)), PushCursor::sent(&data_dir.join(CORRECTIONS_CURSOR)))
+}
+
+/// Notes in `data_dir` that an entry of this journal, up to which all is sent, has a new position.
+///
+/// Errors: the directory cannot be written.
+pub fn follow(data_dir: &Path, journal: &str, from: Position, to: Position) -> io::Result<()> {
+    let file = if journal == taximeter_journal::CORRECTIONS { CORRECTIONS_CURSOR } else { CURSOR };
+    PushCursor::follow(&data_dir.join(file), from, to)
 }
 
 /// What is still to be sent.

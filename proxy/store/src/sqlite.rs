@@ -2,6 +2,7 @@
 
 mod add;
 mod ask;
+mod convert;
 mod files;
 mod hold;
 mod hours;
@@ -64,6 +65,42 @@ impl Sqlite {
     ///
     /// Errors: `NoDataDir`, `Format`, `Damaged`, `Unavailable`.
     pub(super) fn open(data_dir: &Path) -> Result<Self, StoreError> {
+        let mut sqlite = Self::connect(data_dir)?;
+        if !sqlite.has_tables()? {
+            sqlite.change(make_tables)?;
+        }
+        Ok(sqlite)
+    }
+
+    /// Converts the database in `data_dir` if its format is 2 or 3. The requests and corrections that
+    /// were moved. `None` where there is no such database.
+    ///
+    /// Errors: `Damaged`, `Unavailable`. What was moved before stays so.
+    pub(super) fn convert(data_dir: &Path) -> Result<Option<Rebuilt>, StoreError> {
+        if !data_dir.join(STORE).exists() {
+            return Ok(None);
+        }
+        let mut sqlite = Self::connect(data_dir)?;
+        if !convert::is_old(sqlite.ask(schema::version)?) {
+            return Ok(None);
+        }
+        let ledger = match taximeter_journal::identity(data_dir) {
+            Ok(identity) => identity.unwrap_or_default().id,
+            Err(error) => {
+                let store = sqlite.path.display().to_string();
+                return Err(StoreError::Unavailable { store, source: error.into() });
+            }
+        };
+        sqlite.change(convert::begin)?;
+        let mut moved = Rebuilt::default();
+        while sqlite.change(|connection| convert::go_on(connection, ledger, &mut moved))? {
+            sqlite.shorten_log(log::LOG_BYTES_MAX)?;
+        }
+        sqlite.change(convert::end)?;
+        Ok(Some(moved))
+    }
+
+    fn connect(data_dir: &Path) -> Result<Self, StoreError> {
         if !data_dir.is_dir() {
             return Err(StoreError::NoDataDir(data_dir.to_owned()));
         }
@@ -79,11 +116,7 @@ impl Sqlite {
         };
         let connection = connect().map_err(|source| fault(&path, source))?;
         let kind = Kind::Own(file_at(&path)?);
-        let mut sqlite = Self { connection, path, kind };
-        if !sqlite.has_tables()? {
-            sqlite.change(make_tables)?;
-        }
-        Ok(sqlite)
+        Ok(Self { connection, path, kind })
     }
 
     /// Opens the database in `data_dir` to read it, and makes no file there; `None` where there is
@@ -151,6 +184,10 @@ impl Sqlite {
         match self.ask(schema::version)? {
             schema::VERSION => Ok(true),
             0 => Ok(false),
+            found if convert::is_old(found) => {
+                let dir = self.path.parent().unwrap_or(&self.path).to_owned();
+                Err(StoreError::Older { store: self.path.display().to_string(), dir })
+            }
             found => {
                 let store = self.path.display().to_string();
                 Err(StoreError::Format { store, found, known: schema::VERSION })

@@ -113,6 +113,10 @@ fn ledger(ledger: &LedgerStatus, view: &View) -> Markup {
                         }
                     }
                 }
+                div { dt { "Id" } dd { (ledger.id) } }
+                @if let Some(of) = ledger.copy_of.first() {
+                    div { dt { "Copy of" } dd { (of) } }
+                }
                 div { dt { "Entries" } dd { (count(ledger.entries)) } }
                 div { dt { "Lost entries" } dd { (count(ledger.lost_entries)) } }
                 div { dt { "Durability" } dd { (ledger.durability) } }

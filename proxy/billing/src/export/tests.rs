@@ -380,26 +380,6 @@ fn each_stage_is_a_column_in_seconds() {
 }
 
 #[test]
-fn what_used_nothing_is_a_row_like_others() {
-    let unused = record(|record| {
-        record["usage"] = json!({"source": "none"});
-        record["cost"]["amount"] = json!("0");
-        record["cost"]["list_amount"] = json!("0");
-        record["cost"]["lines"] = json!([]);
-        record["end"] = json!("upstream_refused");
-        record["status"] = json!(429);
-    });
-    let (rows, totals) = parquet(&[unused]);
-    let shown = ["usage_source", "end", "status", "cost", "input_tokens", "cost_lines"]
-        .map(|column| rows[0][column].clone());
-    let cost = json!("0.000000000000000000");
-    let expected = [json!("none"), json!("upstream_refused"), json!("429"), cost];
-    assert_eq!(shown[..4], expected);
-    assert_eq!(shown[4..], [Value::Null, Value::Null]);
-    assert_eq!((totals.rows, totals.unknown_cost_requests), (1, 0));
-}
-
-#[test]
 fn a_manifest_tells_files_sums_and_sequences() {
     let (now, period) =
         ("2026-12-01T00:00:00Z".parse().unwrap(), Period::month("2026-11").unwrap());

@@ -367,7 +367,7 @@ fn salvage_a_copy(bench: &Bench, before: &[FramedEntry], entries_max: u64) {
     let disk: Arc<dyn Disk> = Arc::new(Kernel);
     let dir = copy.dir.path().to_owned();
     let lock = disk.open(&dir.join("lock"), How::AppendOrCreate).unwrap();
-    let ledger = files::known_ledger(&dir, &*disk).unwrap().unwrap();
+    let ledger = super::super::identity::own(&dir, &*disk, true).unwrap().id;
     let journal_dir = JournalDir { dir, disk, ledger, _lock: lock };
     let Some(JournalError::Segment { path, fault }) = entries_or_fault(&copy).1 else {
         panic!("it is not damaged")

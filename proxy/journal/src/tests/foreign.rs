@@ -29,7 +29,8 @@ fn refused(bench: &Bench) -> String {
 fn a_journal_of_another_version_is_left_alone_and_both_versions_are_named() {
     for (found, advice) in [
         (FORMAT_VERSION + 1, "use the newer taximeter that wrote it"),
-        (FORMAT_VERSION - 1, "use the older taximeter that wrote it, or another data_dir"),
+        (FORMAT_VERSION - 1, "run `taximeter convert --data-dir "),
+        (FORMAT_VERSION - 2, "use the older taximeter that wrote it, or another data_dir"),
     ] {
         let bench = filled();
         let path = bench.last_segment();

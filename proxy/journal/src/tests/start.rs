@@ -228,3 +228,33 @@ fn a_disk_that_takes_longer_than_it_should_is_told() {
     journal.0.queue.tell_slow("write", begun);
     assert_eq!(bench.events(), ["Slow"]);
 }
+
+#[test]
+fn a_segment_whose_last_entry_was_cut_off_is_still_what_the_next_one_says() {
+    let whole = Bench::new(Durability::Os);
+    let (journal, _) = whole.open();
+    append(&journal, &void(1)).unwrap();
+    drop(journal);
+    // Strings begin anew before the first entry of a start, by a frame of their own.
+    let (journal, _) = whole.open();
+    append(&journal, &void(2)).unwrap();
+    drop(journal);
+    let bytes = fs::read(whole.last_segment()).unwrap();
+    let (begin, end) = (whole.read(1).last().unwrap().offset, bytes.len() as u64);
+    for length in (begin - 40..=end).rev() {
+        let bench = Bench { segment_bytes: 1_500, ..Bench::new(Durability::Os) };
+        let path = bench.dir.path().join(whole.last_segment().file_name().unwrap());
+        fs::write(&path, &bytes).unwrap();
+        fs::copy(whole.dir.path().join(LEDGER), bench.dir.path().join(LEDGER)).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        let (journal, _) = bench.open();
+        for request in 3..30 {
+            append(&journal, &void(request)).unwrap();
+        }
+        journal.close().unwrap();
+        assert!(bench.segments().len() > 1);
+        let examined = examine(bench.dir.path(), |_, _| (), drop).unwrap();
+        assert!(examined.faults.is_empty(), "{length}: {examined:?}");
+        assert!(examined.altered.is_empty(), "{length}: {examined:?}");
+    }
+}

@@ -70,6 +70,17 @@ impl PushCursor {
         serde_json::from_slice(&json).unwrap_or(Self::START).seq
     }
 
+    /// Follows an entry to its new position, where `file` has the old one.
+    ///
+    /// Errors: the file cannot be written.
+    pub(super) fn follow(file: &Path, from: Position, to: Position) -> io::Result<()> {
+        let json = fs::read(file).unwrap_or_default();
+        match serde_json::from_slice(&json) {
+            Ok(cursor) if Self::at(from) == cursor => Self::at(to).save(file),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the old one's place in one step.
     pub(super) fn save(self, path: &Path) -> io::Result<()> {
         let file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
@@ -126,6 +137,20 @@ mod tests {
         assert_eq!(load(&file, 20), SENT);
         assert_eq!(PushCursor::sent(&file), 7);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn it_follows_an_entry_that_gets_another_chain() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("push.json");
+        let at = |chain| Position { seq: 7, chain };
+        PushCursor::follow(&file, at(9), at(3)).unwrap();
+        assert!(!file.exists(), "nothing was sent");
+        SENT.save(&file).unwrap();
+        PushCursor::follow(&file, at(8), at(3)).unwrap();
+        assert_eq!(load(&file, 20), SENT, "of another journal");
+        PushCursor::follow(&file, at(9), at(3)).unwrap();
+        assert_eq!(load(&file, 20), PushCursor { seq: 7, chain: Some(3) });
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn refused() -> Record {
 
 #[test]
 fn a_file_of_records_has_those_that_used_nothing_and_says_so() {
-    let (rows, totals) = parquet(&[&entry(&refused()), &entry(&whole())]);
+    let (rows, totals) = parquet(&[refused(), whole()]);
     let expected = [
         ("status", json!("429")),
         ("end", json!("upstream_refused")),
