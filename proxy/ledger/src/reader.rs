@@ -28,6 +28,8 @@ pub struct FramedEntry {
     /// The payload of the entry, with all of its strings. Empty if the reader does not complete this
     /// kind.
     pub payload: Vec<u8>,
+    /// Where in it the members begin.
+    members_at: usize,
     /// Why strings are missing in the payload, if damage before the entry has taken them.
     pub fault: Option<String>,
 }
@@ -61,7 +63,8 @@ impl FramedEntry {
         if let Some(reason) = &self.fault {
             return Err(self.unreadable(reason));
         }
-        PostBytes::split(&self.payload).map_err(|error| self.unreadable(&error))
+        let post = PostBytes::split_at(&self.payload, self.members_at);
+        post.map_err(|error| self.unreadable(&error))
     }
 
     /// The fault for a caller that cannot read the payload with a parser of its own.
@@ -443,20 +446,31 @@ impl Reader {
             return Ok(Step::Passed);
         };
         let ledger = self.ledger;
-        let entry = |payload, fault| {
-            Step::Entry(FramedEntry { seq, chain, offset, ledger, kind, payload, fault })
+        let entry = |payload, members_at, fault| {
+            Step::Entry(FramedEntry {
+                seq,
+                chain,
+                offset,
+                ledger,
+                kind,
+                payload,
+                members_at,
+                fault,
+            })
         };
         if !(self.completes)(kind) {
             let _ = self.strings.pass(payload);
-            return Ok(entry(Vec::new(), None));
+            return Ok(entry(Vec::new(), 0, None));
         }
         let mut whole = Vec::with_capacity(length + STRINGS_BYTES);
-        if let Err(error) = self.strings.complete(payload, &mut whole) {
-            // Others need the strings behind the one that is missing.
-            let _ = self.strings.pass(payload);
-            return Ok(entry(payload.to_vec(), Some(error.to_string())));
+        match self.strings.complete(payload, &mut whole) {
+            Ok(members_at) => Ok(entry(whole, members_at, None)),
+            Err(error) => {
+                // Others need the strings behind the one that is missing.
+                let _ = self.strings.pass(payload);
+                Ok(entry(payload.to_vec(), 0, Some(error.to_string())))
+            }
         }
-        Ok(entry(whole, None))
     }
 
     /// When the reader reaches the caller's last frame, it must be the same frame.

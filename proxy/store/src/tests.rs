@@ -336,12 +336,24 @@ fn faults_say_where_and_what_to_do() {
 
 #[test]
 fn the_store_of_another_version_is_left_alone() {
-    for version in [3, 5] {
+    let refused = |version: u32| {
         let (dir, _) = open();
         connect(&dir).pragma_update(None, "user_version", version).unwrap();
         let error = Store::open(dir.path()).unwrap_err();
-        let StoreError::Format { found, known: 4, .. } = error else { panic!("{error}") };
+        let kept: u32 =
+            connect(&dir).pragma_query_value(None, "user_version", |it| it.get(0)).unwrap();
+        assert_eq!(kept, version);
+        error
+    };
+    for version in [1, 5] {
+        let StoreError::Format { found, known: 4, .. } = refused(version) else {
+            panic!("{version}")
+        };
         assert_eq!(found, version);
+    }
+    for version in [2, 3] {
+        let error = refused(version).to_string();
+        assert!(error.contains("run `taximeter convert --data-dir "), "{error}");
     }
 }
 

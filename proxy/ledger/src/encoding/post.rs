@@ -32,10 +32,15 @@ impl<'a> PostBytes<'a> {
     /// # Errors
     /// It is none.
     pub fn split(payload: &'a [u8]) -> Result<Self, DecodeError> {
-        let (id, rest) = payload.split_first_chunk::<ID_BYTES>().ok_or(DecodeError::CutOff)?;
-        let Some((&END, rest)) = rest.split_last() else { return Err(DecodeError::CutOff) };
-        let members = skip_strings(rest)?;
-        let (strings, members) = rest.split_at(rest.len() - members.len());
+        let members = skip_strings(payload.get(ID_BYTES..).ok_or(DecodeError::CutOff)?)?;
+        Self::split_at(payload, payload.len() - members.len())
+    }
+
+    /// Splits a complete payload whose members begin at `members_at`.
+    pub(crate) fn split_at(payload: &'a [u8], members_at: usize) -> Result<Self, DecodeError> {
+        let Some((&END, rest)) = payload.split_last() else { return Err(DecodeError::CutOff) };
+        let (rest, members) = rest.split_at_checked(members_at).ok_or(DecodeError::CutOff)?;
+        let (id, strings) = rest.split_first_chunk::<ID_BYTES>().ok_or(DecodeError::CutOff)?;
         Ok(Self { id: RequestId(uuid::Uuid::from_bytes(*id)), strings, members })
     }
 

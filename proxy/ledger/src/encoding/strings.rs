@@ -27,6 +27,7 @@ struct Item<'a> {
 }
 
 /// Takes a string off. `None` at their end.
+#[inline]
 fn take<'a>(from: &mut &'a [u8]) -> Result<Option<Item<'a>>, DecodeError> {
     let key = number(from)?;
     if key == 0 {
@@ -62,12 +63,13 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// Writes a payload again, with other strings: `string` writes each one.
+/// Writes a payload again, with other strings: `string` writes each one. Where in `out` its members
+/// begin.
 fn rewrite<'a>(
     payload: &'a [u8],
     out: &mut Vec<u8>,
     mut string: impl FnMut(Item<'a>, &mut Vec<u8>) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
+) -> Result<usize, DecodeError> {
     let (id, mut rest) = payload.split_at_checked(ID_BYTES).ok_or(DecodeError::CutOff)?;
     out.extend_from_slice(id);
     while let Some(item) = take(&mut rest)? {
@@ -77,8 +79,9 @@ fn rewrite<'a>(
         return Err(DecodeError::CutOff);
     }
     out.push(0);
+    let members_at = out.len();
     out.extend_from_slice(rest);
-    Ok(())
+    Ok(members_at)
 }
 
 /// Gives strings their numbers, from one checkpoint to the next.
@@ -128,7 +131,7 @@ impl Interner {
 
     /// Appends a complete payload with numbers in place of the strings that are safe by now.
     pub(crate) fn shorten(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
-        rewrite(payload, out, |item, out| {
+        let shortened = rewrite(payload, out, |item, out| {
             let bytes = item.bytes.ok_or(DecodeError::UnknownString(item.number))?;
             let mut number = 0;
             if bytes.len() <= KEPT_BYTES_MAX {
@@ -152,7 +155,8 @@ impl Interner {
             put(number, out);
             put_bytes(bytes, out);
             Ok(())
-        })
+        });
+        shortened.map(|_| ())
     }
 }
 
@@ -160,8 +164,16 @@ impl Interner {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StringTable {
     /// Where each string is in `bytes`, by its number.
-    places: Vec<Option<(u32, u32)>>,
+    places: Vec<Option<Place>>,
+    /// Each string behind its length, as payloads have it.
     bytes: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    length_at: u32,
+    start: u32,
+    end: u32,
 }
 
 /// Highest number of a string. A number is given to at most one string for some bytes of entries,
@@ -197,23 +209,27 @@ impl StringTable {
         table
     }
 
-    /// Learns the strings of a payload, and appends it as a complete one.
+    /// Learns the strings of a payload, and appends it as a complete one. Where in that its members
+    /// begin.
     pub(crate) fn complete(
         &mut self,
         payload: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<usize, DecodeError> {
         rewrite(payload, out, |item, out| {
             put(item.key << 1 | 1, out);
             out.push(0);
-            let bytes = match item.bytes {
+            match item.bytes {
                 Some(bytes) => {
                     self.learn(item.number, bytes)?;
-                    bytes
+                    put_bytes(bytes, out);
                 }
-                None => self.get(item.number).ok_or(DecodeError::UnknownString(item.number))?,
-            };
-            put_bytes(bytes, out);
+                None => {
+                    let string = self.with_length(item.number);
+                    let unknown = DecodeError::UnknownString(item.number);
+                    out.extend_from_slice(string.ok_or(unknown)?);
+                }
+            }
             Ok(())
         })
     }
@@ -229,9 +245,19 @@ impl StringTable {
         Ok(())
     }
 
+    fn place(&self, number: u64) -> Option<Place> {
+        *self.places.get(usize::try_from(number).ok()?)?
+    }
+
     fn get(&self, number: u64) -> Option<&[u8]> {
-        let (start, end) = (*self.places.get(usize::try_from(number).ok()?)?)?;
+        let Place { start, end, .. } = self.place(number)?;
         self.bytes.get(start as usize..end as usize)
+    }
+
+    /// The string behind its length.
+    fn with_length(&self, number: u64) -> Option<&[u8]> {
+        let Place { length_at, end, .. } = self.place(number)?;
+        self.bytes.get(length_at as usize..end as usize)
     }
 
     fn learn(&mut self, number: u64, bytes: &[u8]) -> Result<(), DecodeError> {
@@ -249,11 +275,14 @@ impl StringTable {
         if self.places.len() <= index {
             self.places.resize(index + 1, None);
         }
-        let start = u32::try_from(self.bytes.len()).map_err(|_| DecodeError::OutOfRange)?;
+        let at = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(|_| DecodeError::OutOfRange);
+        let length_at = at(&self.bytes)?;
+        put(bytes.len() as u64, &mut self.bytes);
+        let start = at(&self.bytes)?;
         self.bytes.extend_from_slice(bytes);
-        let end = u32::try_from(self.bytes.len()).map_err(|_| DecodeError::OutOfRange)?;
+        let end = at(&self.bytes)?;
         if let Some(place) = self.places.get_mut(index) {
-            *place = Some((start, end));
+            *place = Some(Place { length_at, start, end });
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Adds a batch to the SQLite tables.
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params};
 use sha2::{Digest as _, Sha256};
 use taximeter_ledger::{Correction, RequestId};
 
@@ -11,7 +11,18 @@ use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
 use crate::forms::Form;
 use crate::post::Post;
 
-const ADD_REQUEST: &str = "INSERT OR IGNORE INTO requests VALUES (NULL, ?1, ?2, ?3, ?4, ?5)";
+const ADD_REQUEST: &str = "INSERT OR IGNORE INTO requests VALUES (NULL, ?, ?, ?, ?, ?)";
+/// Columns of a request that are given.
+const COLUMNS: usize = 5;
+/// So many requests are added at once: a third of the cost is that of the statement.
+const AT_ONCE: usize = 16;
+/// All of them, or none if one is here already.
+const ADD_REQUESTS: &str = "
+    INSERT INTO requests VALUES
+        (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?),
+        (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?),
+        (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?),
+        (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?)";
 const REQUEST: &str = "
     SELECT ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
@@ -39,13 +50,20 @@ pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Res
     let waiting = connection.query_row(ANY_WAITING, [], |row| row.get(0))?;
     let mut forms = FormNumbers(vec![None; batch.forms.len()]);
     let mut add = connection.prepare_cached(ADD_REQUEST)?;
-    for post in &batch.posts {
-        let form = forms.number(connection, batch, post)?;
-        if add_post(&mut add, post, form)? {
-            added.posts += 1;
-            hours.add_post(post);
-            if waiting {
-                add_waiting(connection, post, &mut hours)?;
+    let mut add_all = connection.prepare_cached(ADD_REQUESTS)?;
+    for posts in batch.posts.chunks(AT_ONCE) {
+        let numbers = posts.iter().map(|post| forms.number(connection, batch, post));
+        let rows: Vec<_> =
+            posts.iter().zip(numbers.collect::<rusqlite::Result<Vec<_>>>()?).collect();
+        let are_new = rows.len() == AT_ONCE && add_posts(&mut add_all, &rows)?;
+        for row in &rows {
+            if are_new || add_posts(&mut add, std::slice::from_ref(row))? {
+                let (post, _) = row;
+                added.posts += 1;
+                hours.add_post(post);
+                if waiting {
+                    add_waiting(connection, post, &mut hours)?;
+                }
             }
         }
     }
@@ -103,20 +121,27 @@ fn form_number(connection: &Connection, form: &Form) -> rusqlite::Result<i64> {
     )
 }
 
-/// Whether the request was new.
-fn add_post(
+/// Adds requests, each with the number of its form, by a statement for so many. Whether they were
+/// new.
+fn add_posts(
     add: &mut CachedStatement<'_>,
-    post: &NewPost<'_>,
-    form: i64,
+    rows: &[(&NewPost<'_>, i64)],
 ) -> rusqlite::Result<bool> {
-    let added = add.execute(params![
-        post.numbers.started_at.as_microsecond(),
-        post.bytes.id.0.as_bytes(),
-        form,
-        post.place.seq.cast_signed(),
-        post.bytes.members,
-    ])?;
-    Ok(added > 0)
+    for (row, (post, form)) in rows.iter().enumerate() {
+        let at = row * COLUMNS;
+        add.raw_bind_parameter(at + 1, post.numbers.started_at.as_microsecond())?;
+        add.raw_bind_parameter(at + 2, post.bytes.id.0.as_bytes())?;
+        add.raw_bind_parameter(at + 3, form)?;
+        add.raw_bind_parameter(at + 4, post.place.seq.cast_signed())?;
+        add.raw_bind_parameter(at + 5, post.bytes.members)?;
+    }
+    match add.raw_execute() {
+        Ok(added) => Ok(added == rows.len()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The corrections that came before their request.
