@@ -20,6 +20,7 @@ mod pacing;
 mod patience;
 mod sidecar;
 mod simulated;
+mod stored;
 mod volume;
 
 mod access_log;

@@ -7,7 +7,7 @@ use std::process::Output;
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 use taximeter_ledger::{
-    Digester, EncodedEntry, Entry, Framer, Position, PostBytes, Reader, Record, SegmentHeader,
+    Digester, EncodedEntry, Entry, Framer, Position, Reader, Record, SegmentHeader,
 };
 use tempfile::TempDir;
 
@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{bare, json_answer};
+use crate::stored::{change_first, meddle};
 
 /// Three requests of 0.00018 USD each, of `acme`, and the gateway that served them.
 fn three_rides(engine: &Engine) -> Gateway {
@@ -200,42 +201,6 @@ fn an_export_is_held_against_its_manifest_and_the_ledger() {
     assert_eq!(other.status.code(), Some(1));
     let sums = "the export adds up to 0.00055 USD, and the ledger has 0.00054";
     assert!(said(&other).contains(sums), "{}", said(&other));
-}
-
-/// Changes the first record of the store behind the gateway's back.
-fn change_first(folder: &Path, change: impl FnOnce(&mut Record)) {
-    let store = rusqlite::Connection::open(folder.join("data/store.sqlite")).expect("open");
-    let question = "SELECT requests.number, tenant, id, strings, members
-        FROM requests JOIN forms ON forms.number = form ORDER BY seq LIMIT 1";
-    let read = |row: &rusqlite::Row<'_>| {
-        let (id, strings, members): (Vec<u8>, Vec<u8>, Vec<u8>) =
-            (row.get(2)?, row.get(3)?, row.get(4)?);
-        let payload = [id, strings, members, b".".to_vec()].concat();
-        Ok((row.get(0)?, row.get(1)?, payload))
-    };
-    let (number, tenant, payload): (i64, String, _) =
-        store.query_row(question, [], read).expect("a request");
-    let mut record = Record::decode(0, &payload).expect("a record");
-    change(&mut record);
-    let mut payload = Vec::new();
-    EncodedEntry::new(&Entry::Post(Box::new(record)), &mut payload).expect("an entry");
-    let post = PostBytes::split(&payload).expect("a post");
-    let form = store.execute(
-        "INSERT INTO forms SELECT NULL, 0, ledger, ?1, ?2 FROM forms LIMIT 1",
-        (tenant, post.strings),
-    );
-    assert_eq!(form, Ok(1));
-    let changed = store.execute(
-        "UPDATE requests SET form = ?1, members = ?2 WHERE number = ?3",
-        (store.last_insert_rowid(), post.members, number),
-    );
-    assert_eq!(changed, Ok(1));
-}
-
-/// Changes the store behind the gateway's back.
-fn meddle(folder: &Path, statement: &str) {
-    let store = rusqlite::Connection::open(folder.join("data/store.sqlite")).expect("open");
-    assert_ne!(store.execute(statement, []).expect(statement), 0, "{statement}");
 }
 
 #[test]

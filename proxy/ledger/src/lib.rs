@@ -31,6 +31,7 @@ mod entry;
 mod fold;
 pub mod format4;
 mod frame;
+mod framed;
 mod gaps;
 mod id;
 mod id_set;
@@ -61,10 +62,11 @@ pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gate
 pub use frame::{
     ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position, frame_bytes,
 };
+pub use framed::{Fault, FramedEntry};
 pub use gaps::{GAP_BUCKETS, Gaps};
 pub use id::{LedgerId, RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use kind::Kind;
-pub use reader::{Fault, FramedEntry, Reader};
+pub use reader::Reader;
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordError, RecordLine, RecordTiming, RecordUsage,
 };

@@ -10,9 +10,10 @@ use rust_decimal::Decimal;
 use crate::completion::{PendingRequest, PendingRequests};
 use crate::encoding;
 use crate::entry::{Checkpoint, Entry};
+use crate::framed::{Fault, FramedEntry};
 use crate::id::RequestId;
 use crate::kind::Kind;
-use crate::reader::{Fault, FramedEntry};
+
 use crate::record::{Record, RecordCost};
 
 /// The part of an entry that changes the running totals.

@@ -4,6 +4,7 @@
 mod beside;
 mod connector;
 mod content;
+mod decoded;
 mod destination;
 mod job;
 mod objects;

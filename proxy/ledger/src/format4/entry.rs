@@ -3,8 +3,8 @@
 use crate::encoding;
 use crate::entry::Entry;
 use crate::frame::{EncodeError, EncodedEntry, Position};
+use crate::framed::Fault;
 use crate::kind::Kind;
-use crate::reader::Fault;
 
 /// One entry with its position in a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]

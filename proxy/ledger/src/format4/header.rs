@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use super::VERSION;
 use crate::digest::Digest;
 use crate::frame::Position;
+use crate::framed::Fault;
 use crate::id::LedgerId;
-use crate::reader::Fault;
 use crate::segment::{FORMAT_VERSION, HEADER_BYTES, MAGIC, SegmentHeader};
 
 const GATEWAY_AT: usize = 32;

@@ -5,8 +5,8 @@ use super::frame::{HEAD_BYTES, Head, MARK_BYTES, is_marks_payload, mark};
 use super::header;
 use crate::digest::Digester;
 use crate::frame::{ENTRY_BYTES_MAX, Position};
+use crate::framed::Fault;
 use crate::kind::Kind;
-use crate::reader::Fault;
 use crate::segment::{HEADER_BYTES, SegmentHeader};
 
 /// A part of a segment.

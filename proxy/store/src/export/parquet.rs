@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use taximeter_billing::export::{ExportError, ExportTotals, RecordRows, RecordsParquet};
-use taximeter_ledger::{DecodeError, Record};
 use taximeter_system::lanes::Lanes;
 
 use super::beside::written_beside;
+use super::decoded::decoded;
 use super::job::{ExportFault, Job};
 use crate::{Store, Written};
 
@@ -56,12 +56,6 @@ fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, Export
         rows.add(&decoded(place.seq, payload)?)?;
     }
     Ok(rows)
-}
-
-/// The record of an entry.
-pub(super) fn decoded(seq: u64, payload: &[u8]) -> Result<Record, ExportError> {
-    let what = |error: DecodeError| ExportError::Unreadable { seq, what: error.to_string() };
-    Record::decode(seq, payload).map_err(what)
 }
 
 /// Writes rows; those that are empty then come back by `spare`.

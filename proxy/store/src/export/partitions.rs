@@ -10,8 +10,8 @@ use taximeter_billing::export::{
 use taximeter_billing::hour_of;
 use taximeter_ledger::Record;
 
+use super::decoded::decoded;
 use super::destination::{Destination, DestinationFault, Draft};
-use super::parquet::decoded;
 use crate::Written;
 
 /// What each folder's file is called: a second export of the same hour takes the first one's place.

@@ -7,9 +7,10 @@
 use taximeter_ledger::PostBytes;
 use tokio_postgres::types::Type;
 
+use super::add;
+use super::ask;
 use super::fault::Fault;
 use super::link::Link;
-use super::{add, ask};
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
 use crate::post::Place;
