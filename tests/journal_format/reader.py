@@ -21,8 +21,8 @@ WORDS = {
     " budget_cut shutdown gateway_died refused",
     "source": "reported counted unknown none",
     "tokens": "input_tokens cache_read_input_tokens cache_write_input_tokens output_tokens reasoning_output_tokens",
-    "flag": "estimated inconsistent hidden total_mismatch changed invalid zero missing context token_ids differs pending"
-    " clock maybe_unsent",
+    "flag": "estimated inconsistent hidden total_mismatch changed invalid zero missing context token_ids differs"
+    " pending clock maybe_unsent",
     "condition": "inference_geo speed search_context_size region",
     "unknown": "no_price ended not_begun no_rate no_tier no_condition no_quantity too_large",
     "void": "not_sent upstream_refused upstream_auth client_left",
@@ -47,7 +47,7 @@ GROUPS = {
     "origin": "1 gateway, 2 resource=",
     "outcome": """1 status:int, 2 end:end, 3 error_type, 4 error.status, 5 error.type, 6 error.code, 7 finish_reasons*,
         8 error:nothing""",
-    "sources": "1 source:source, 2 :source_of_each, 3 :flagged, 4 flags:flags, 5 :condition, 6 counted:bool",
+    "sources": "1 source:source, 2 :source_of_each, 3 :flagged, 4 flags:flags, 5 :conditions, 6 counted:bool",
     "price": "1 currency, 2 price_id, 3 price_match, 4 at_least:bool",
     "rate": "1 meter, 2 model, 3 price_match, 4 unit, 5 unit_price:decimal, 6 list_unit_price:decimal",
     "unpriced": "1 reason:unknown, 2 of, 3 price_id, 4 day, 5 combination",
@@ -59,20 +59,26 @@ GROUPS = {
         26 completion:completion, 27 completed:completed, 28 posts:int, 29 voids:int, 30 corrections:int,
         31 costs=:decimal, 32 unknown_cost:int, 33 oldest_open:int, 34 pending*:pending, 35 minute:time,
         36 counts*:count""",
-    "run": "1 model, 2 usage:modality_of_run, 3 usage:condition, 8 usage:usage, 11 usage.units=:decimal",
+    "run": "1 model, 2 usage:modality_of_run, 3 usage:conditions, 8 usage:usage, 11 usage.units=:decimal",
     "completion": """8 usage:usage, 9 usage.counted:counts, 10 usage:modality, 11 usage.units=:decimal,
         12 usage.passes*:run, 21 usage.passes:empty, 40 response_id, 41 response_model, 42 service_tier,
         43 finish_reasons*, 44 error:error, 45 requests:int, 46 models*:run, 47 reported_cost""",
     "error": "1 status, 2 type, 3 code",
     "completed": "1 response_model, 2 source:source",
     "pending": """1 id:uuid, 2 started_at:time, 3 tenant, 4 upstream, 5 response_id, 6 operation, 7 route, 8 provider,
-        9 request_model, 10 response_model, 11 service_tier, 12 :condition""",
+        9 request_model, 10 response_model, 11 service_tier, 12 :conditions""",
     "count": "1 tenant, 2 others:bool, 3 reason, 4 status:int, 5 admitted:bool, 6 count:int",
 }
 WORDS = {name: [None, *words.split()] for name, words in WORDS.items()}
 LISTS = {name: words.split() for name, words in LISTS.items()}
 ROW = re.compile(r"(\d+) ([\w.]*)([*=]?):?(\w*)")
 GROUPS = {name: {int(row[0]): row[1:] for row in ROW.findall(rows)} for name, rows in GROUPS.items()}
+# What the JSON of an entry has without a value too.
+DEFAULTS = {
+    "reserve": {"stream": False},
+    "post": {"stream": False, "attempt": 1, "labels": {}, "finish_reasons": [], "resource": {}},
+    "checkpoint": {"posts": 0, "voids": 0, "corrections": 0, "unknown_cost": 0},
+}
 KINDS = [None, "reserve", "post", "void", "progress", "correction", "checkpoint", "refusals"]
 
 
@@ -117,12 +123,6 @@ def word(kind, number):
     return WORDS[kind][number] if number < len(WORDS[kind]) else None
 
 
-def value_of(meaning, value):
-    if meaning in WORDS:
-        return word(meaning, value)
-    return VALUES[meaning](value) if meaning in VALUES else add({}, meaning, value)
-
-
 def flags(data):
     return [flag for number in Bytes(data).numbers() if (flag := word("flag", number))]
 
@@ -138,14 +138,19 @@ VALUES = {
     "flags": flags,
     "empty": lambda _: [],
     "run": lambda data: {"usage": {}} | add({}, "run", data),
-}
+} | {kind: functools.partial(word, kind) for kind in WORDS}
+
+
+def value_of(meaning, value):
+    return VALUES[meaning](value) if meaning in VALUES else add({}, meaning, value)
 
 
 def add(to, meaning, value):
     """Adds members to an object: of a group, of a list, or what a function makes of the value."""
     if meaning in GROUPS:
         for key, value in Bytes(value).members():
-            put(to, GROUPS[meaning].get(key), value)
+            if row := GROUPS[meaning].get(key):
+                put(to, *row, value)
     elif meaning in LISTS:
         to |= {name: number - 1 for name, number in zip(LISTS[meaning], Bytes(value).numbers()) if number}
     else:
@@ -153,11 +158,8 @@ def add(to, meaning, value):
     return to
 
 
-def put(to, row, value):
-    """Puts a value where its row says."""
-    if not row:
-        return
-    path, form, meaning = row
+def put(to, path, form, meaning, value):
+    """Puts a value where the row of its key says."""
     *outer, name = path.split(".")
     for part in outer:
         to = to.setdefault(part, {})
@@ -166,32 +168,34 @@ def put(to, row, value):
     elif form == "=":
         pair = dict(Bytes(value).members())
         to.setdefault(name, {})[pair[1].decode()] = value_of(meaning, pair[2])
-    elif meaning in GROUPS or meaning in LISTS or meaning in FUNCTIONS:
-        add(to.setdefault(name, {}) if name else to, meaning, value)
+    elif meaning in VALUES:
+        to[name] = VALUES[meaning](value)
     else:
-        to[name] = value_of(meaning, value)
+        add(to.setdefault(name, {}) if name else to, meaning, value)
 
 
-def condition(to, value):
+def conditions(to, value):
     value = Bytes(value)
     if name := word("condition", value.number()):
         to.setdefault("conditions", {})[name] = value.rest().decode()
 
 
 def flagged(to, value):
-    if name := word("tokens", value[0]):
-        to.setdefault("flagged", {})[name] = flags(value[1:])
+    value = Bytes(value)
+    if name := word("tokens", value.number()):
+        to.setdefault("flagged", {})[name] = flags(value.rest())
 
 
 def source_of_each(to, value):
-    pairs = {word("tokens", token): word("source", source) for token, source in zip(value[::2], value[1::2])}
-    to["sources"] = {name: source for name, source in pairs.items() if name}
+    numbers = Bytes(value).numbers()
+    names = [word("tokens", number) for number in numbers[::2]]
+    to["sources"] = {name: word("source", number) for name, number in zip(names, numbers[1::2]) if name}
 
 
 def modality(to, value):
     to.setdefault("modalities", {})
     if value:
-        put(to, ("modalities", "=", "int"), value)
+        put(to, "modalities", "=", "int", value)
 
 
 def modality_of_run(to, value):
@@ -218,7 +222,7 @@ def lines(to, value):
         line["amount"] = value.decimal() if form & 4 else product
 
 
-FUNCTIONS = {it.__name__: it for it in (condition, flagged, source_of_each, modality, modality_of_run, timing, lines)}
+FUNCTIONS = {it.__name__: it for it in (conditions, flagged, source_of_each, modality, modality_of_run, timing, lines)}
 FUNCTIONS["nothing"] = lambda to, value: None
 
 
@@ -250,11 +254,13 @@ def decode(kind, id, strings, members):
     kind, id = KINDS[kind], str(UUID(bytes=id))
     entry = {"entry": kind} | ({} if kind == "checkpoint" else {"id": id})
     for key, string in strings:
-        put(entry, GROUPS["string"].get(key), string)
+        if row := GROUPS["string"].get(key):
+            put(entry, *row, string)
     add(entry, "member", members)
     used, paid = entry.pop("usage", {}), entry.pop("cost", None)
+    entry = DEFAULTS.get(kind, {}) | entry
     if kind in ("reserve", "post"):
-        entry = {"request_id": id, "stream": False} | entry
+        entry.setdefault("request_id", id)
     if kind in ("void", "correction"):
         entry["ended_at" if kind == "void" else "made_at"] = entry.pop("at")
     if kind in ("post", "progress"):
@@ -262,7 +268,6 @@ def decode(kind, id, strings, members):
     if kind == "reserve":
         entry |= used | (paid or {})
     elif kind == "post":
-        entry = {"attempt": 1, "labels": {}, "finish_reasons": [], "resource": {}} | entry
         timing = entry["timing"]
         entry["ended_at"] = entry["started_at"] + timing["duration"] + entry.get("ended_at", 0)
         timing |= {name: timing[name] / 1e6 for name in [*LISTS["times"][:5], "duration"] if name in timing}
@@ -274,7 +279,6 @@ def decode(kind, id, strings, members):
             completion["usage"] = usage(completion.get("usage", {}) | used)
             completion.setdefault("finish_reasons", [])
     elif kind == "checkpoint":
-        entry = {"posts": 0, "voids": 0, "corrections": 0, "unknown_cost": 0} | entry
         for pending in entry.get("pending", []):
             pending["started_at"] = time(time_in(pending["id"]) + pending["started_at"])
     times = [name for name in ("started_at", "ended_at", "at", "made_at", "minute") if name in entry]
@@ -323,15 +327,15 @@ class File:
 
     def next_after(self, at):
         """The place of the frame to go on with behind damage, or None."""
-        head, rest = self.data[at : at + 16], range(at + 1, len(self.data) - 16)
-        if self.chain is not None:
-            before = self.chain, little(head[12:]), crc32c(head[:12], self.chain)
-            for place in rest:
-                if any(self.follows(place, chain) for chain in before) and self.payload(place):
-                    return place
-        heads = ((head, head + 16 + little(self.data[head : head + 3])) for head in rest)
-        chained = (it for head, it in heads if self.follows(it, little(self.data[head + 12 : head + 16])))
-        return min(filter(self.payload, chained), default=None)
+        head = self.data[at : at + 16]
+        ends = [] if self.chain is None else [self.chain, little(head[12:]), crc32c(head[:12], self.chain)]
+        for place in range(at + 1, len(self.data) - 16):
+            behind = place + 16 + little(self.data[place : place + 3])
+            candidates = [(place, end) for end in ends] + [(behind, little(self.data[place + 12 : place + 16]))]
+            for candidate, end in candidates:
+                if self.follows(candidate, end) and self.payload(candidate):
+                    return candidate
+        return None
 
     def frames(self):
         """The kind and the payload of each frame that counts. `seq` is the number of the entry."""
