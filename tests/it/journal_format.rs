@@ -51,8 +51,8 @@ fn python(name: &str, arguments: &[&str], input: &str) -> Vec<Value> {
     lines.lines().map(|line| exact(serde_json::from_str(line).expect("JSON"))).collect()
 }
 
-/// The same with whole microseconds in place of seconds. `serde_json` reads the last bit of a
-/// number with a point as it likes.
+/// The same without members that are `null`, and with whole microseconds in place of seconds.
+/// `serde_json` reads the last bit of a number with a point as it likes.
 fn exact(value: Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -61,13 +61,14 @@ fn exact(value: Value) -> Value {
         }
         Value::Array(values) => values.into_iter().map(exact).collect(),
         Value::Object(members) => {
-            members.into_iter().map(|(name, value)| (name, exact(value))).collect()
+            let with_values = members.into_iter().filter(|(_, value)| !value.is_null());
+            with_values.map(|(name, value)| (name, exact(value))).collect()
         }
         other => other,
     }
 }
 
-/// The entries of a whole segment, as objects.
+/// The entries of a whole segment, as objects with their numbers.
 fn read(bytes: &[u8]) -> Vec<Value> {
     let mut reader = Reader::new(None, 0);
     reader.feed(bytes);
@@ -80,7 +81,10 @@ fn read(bytes: &[u8]) -> Vec<Value> {
 }
 
 fn object(framed: &FramedEntry) -> Value {
-    serde_json::to_value(framed.entry().expect("it can be read")).expect("JSON")
+    let entry = framed.entry().expect("it can be read");
+    let mut object = serde_json::to_value(entry).expect("JSON");
+    object["seq"] = framed.seq.into();
+    object
 }
 
 fn written(bytes: &[u8]) -> (tempfile::TempDir, String) {

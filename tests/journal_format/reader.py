@@ -1,47 +1,89 @@
-"""Prints the entries of journal files, each as a line of JSON; and what is damaged, on stderr.
+"""Prints the entries of a file of the journal, each as an object of JSON in a line: reader.py FILE [LEDGER]
 
-    reader.py FILE…        FILE.zst needs the package zstandard
-
-It is written from docs/reference/journal-format.md alone. It shows that the page is exact.
+LEDGER is the id of the ledger. It is needed if the header is damaged. Standard error says what cannot be read. Members
+without a value are left out. Only files that end in .zst need the package zstandard.
+This is written from docs/reference/journal-format.md alone, and shows that the page is exact.
 """
 
+import functools
 import json
+import re
 import sys
-import uuid
-from datetime import datetime, timedelta, timezone
-from decimal import Context, Decimal
-from functools import lru_cache
+from datetime import datetime, timedelta
+from decimal import Context, Decimal, setcontext
+from uuid import UUID
 
-EXACT = Context(prec=200)
-CRC = []
-for byte in range(256):
-    for _ in range(8):
-        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-    CRC.append(byte)
+setcontext(Context(prec=100))
 
-ENDS = ("complete client_left client_stalled truncated upstream_error upstream_stalled upstream_refused deadline"
-        " budget_cut shutdown gateway_died refused").split()
-SOURCES = "reported counted unknown none".split()
-NUMBERS = "input_tokens cache_read_input_tokens cache_write_input_tokens output_tokens reasoning_output_tokens".split()
-FLAGS = ("estimated inconsistent hidden total_mismatch changed invalid zero missing context token_ids differs pending clock"
-         " maybe_unsent").split()
-CONDITIONS = "inference_geo speed search_context_size region".split()
-UNKNOWN = "no_price ended not_begun no_rate no_tier no_condition no_quantity too_large".split()
-VOIDS = "not_sent upstream_refused upstream_auth client_left".split()
-STAGES = "identify body route admit connect prefill stream answer settle".split()
-KINDS = {1: "reserve", 2: "post", 3: "void", 4: "progress", 5: "correction", 6: "checkpoint", 7: "refusals"}
-
-
-@lru_cache(1 << 16)
-def crc32c(data, seed=0):
-    value = ~seed & 0xFFFFFFFF
-    for byte in data:
-        value = value >> 8 ^ CRC[(value ^ byte) & 0xFF]
-    return ~value & 0xFFFFFFFF
+# What numbers stand for, from 1.
+WORDS = {
+    "end": "complete client_left client_stalled truncated upstream_error upstream_stalled upstream_refused deadline"
+    " budget_cut shutdown gateway_died refused",
+    "source": "reported counted unknown none",
+    "tokens": "input_tokens cache_read_input_tokens cache_write_input_tokens output_tokens reasoning_output_tokens",
+    "flag": "estimated inconsistent hidden total_mismatch changed invalid zero missing context token_ids differs"
+    " pending clock maybe_unsent",
+    "condition": "inference_geo speed search_context_size region",
+    "unknown": "no_price ended not_begun no_rate no_tier no_condition no_quantity too_large",
+    "void": "not_sent upstream_refused upstream_auth client_left",
+    "identity": "api_key header unknown",
+}
+# The members of lists, in order.
+LISTS = {
+    "usage": "input_tokens output_tokens cache_read_input_tokens reasoning_output_tokens cache_write_input_tokens"
+    " cache_write_long_input_tokens",
+    "counts": "input_tokens output_tokens",
+    "times": "time_to_first_chunk time_to_first_token time_per_output_token longest_stall gateway output_chunks stages"
+    " identify body route admit connect prefill stream answer settle",
+}
+# The members of groups: a key, and where the value belongs. `a*` is a list, and `a=` an object with a name for each
+# value. Behind the colon it stands what the value is. A group, a list or a function that has no name adds its members.
+GROUPS = {
+    "string": """1 tenant, 2 :caller, 3 :call, 4 request_model, 5 response_model, 6 service_tier, 7 :origin, 8 :outcome,
+        9 usage:sources, 10 cost:price, 11 cost.lines*:rate, 12 cost_unknown*:unpriced, 13 before:price,
+        14 before.lines*:rate, 15 reason, 16 gateway""",
+    "caller": "1 key_id, 2 identity:identity, 3 labels=",
+    "call": "1 operation, 2 route, 3 stream:bool, 4 upstream, 5 provider, 6 context:bool, 7 background:bool",
+    "origin": "1 gateway, 2 resource=",
+    "outcome": """1 status:int, 2 end:end, 3 error_type, 4 error.status, 5 error.type, 6 error.code, 7 finish_reasons*,
+        8 error:nothing""",
+    "sources": "1 source:source, 2 :source_of_each, 3 :flagged, 4 flags:flags, 5 :conditions, 6 counted:bool",
+    "price": "1 currency, 2 price_id, 3 price_match, 4 at_least:bool",
+    "rate": "1 meter, 2 model, 3 price_match, 4 unit, 5 unit_price:decimal, 6 list_unit_price:decimal",
+    "unpriced": "1 reason:unknown, 2 of, 3 price_id, 4 day, 5 combination",
+    "member": """1 started_at:time, 2 timing.duration:int, 3 ended_at:time, 4 request_id, 5 request_id:uuid,
+        6 response_id, 7 attempt:int, 8 usage:usage, 9 usage.counted:counts, 10 usage:modality, 11 usage.units=:decimal,
+        12 usage.passes*:run, 13 timing:timing, 14 timing.gaps:numbers, 15 cost:lines, 16 cost.amount:decimal,
+        17 cost.list_amount:decimal, 18 reported_cost, 19 at:time, 20 reason:void, 21 usage.passes:empty,
+        22 before:lines, 23 before.amount:decimal, 24 before.list_amount:decimal, 25 corrects:uuid,
+        26 completion:completion, 27 completed:completed, 28 posts:int, 29 voids:int, 30 corrections:int,
+        31 costs=:decimal, 32 unknown_cost:int, 33 oldest_open:int, 34 pending*:pending, 35 minute:time,
+        36 counts*:count""",
+    "run": "1 model, 2 usage:modality_of_run, 3 usage:conditions, 8 usage:usage, 11 usage.units=:decimal",
+    "completion": """8 usage:usage, 9 usage.counted:counts, 10 usage:modality, 11 usage.units=:decimal,
+        12 usage.passes*:run, 21 usage.passes:empty, 40 response_id, 41 response_model, 42 service_tier,
+        43 finish_reasons*, 44 error:error, 45 requests:int, 46 models*:run, 47 reported_cost""",
+    "error": "1 status, 2 type, 3 code",
+    "completed": "1 response_model, 2 source:source",
+    "pending": """1 id:uuid, 2 started_at:time, 3 tenant, 4 upstream, 5 response_id, 6 operation, 7 route, 8 provider,
+        9 request_model, 10 response_model, 11 service_tier, 12 :conditions""",
+    "count": "1 tenant, 2 others:bool, 3 reason, 4 status:int, 5 admitted:bool, 6 count:int",
+}
+WORDS = {name: [None, *words.split()] for name, words in WORDS.items()}
+LISTS = {name: words.split() for name, words in LISTS.items()}
+ROW = re.compile(r"(\d+) ([\w.]*)([*=]?):?(\w*)")
+GROUPS = {name: {int(row[0]): row[1:] for row in ROW.findall(rows)} for name, rows in GROUPS.items()}
+# What the JSON of an entry has without a value too.
+DEFAULTS = {
+    "reserve": {"stream": False},
+    "post": {"stream": False, "attempt": 1, "labels": {}, "finish_reasons": [], "resource": {}},
+    "checkpoint": {"posts": 0, "voids": 0, "corrections": 0, "unknown_cost": 0},
+}
+KINDS = [None, "reserve", "post", "void", "progress", "correction", "checkpoint", "refusals"]
 
 
 class Bytes:
-    """Takes values off the front of bytes."""
+    """Bytes that are read from the front."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -49,490 +91,308 @@ class Bytes:
     def __bool__(self):
         return self.at < len(self.data)
 
-    def number(self):
-        value = shift = 0
-        while True:
-            byte = self.data[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    def bytes(self):
-        length = self.number()
+    def take(self, length):
         self.at += length
         if self.at > len(self.data):
-            raise IndexError
-        return self.data[self.at - length:self.at]
+            raise ValueError("it ends too early")
+        return self.data[self.at - length : self.at]
 
     def rest(self):
-        at, self.at = self.at, len(self.data)
-        return self.data[at:]
+        return self.take(len(self.data) - self.at)
+
+    def number(self):
+        number = shift = 0
+        while (byte := self.take(1)[0]) & 0x80:
+            number, shift = number | (byte & 0x7F) << shift, shift + 7
+        return number | byte << shift
+
+    def numbers(self):
+        return [self.number() for _ in iter(self.__bool__, False)]
 
     def decimal(self):
-        form = self.number()
-        return Decimal((form & 1, tuple(map(int, str(self.number()))), -(form >> 1)))
-
-    def list(self, length):
-        numbers = [self.number() for _ in range(length) if self]
-        return [number - 1 if number else None for number in numbers] + [None] * (length - len(numbers))
+        form, digits = self.number(), Decimal(self.number())
+        return (-digits if form & 1 else digits).scaleb(-(form >> 1))
 
     def members(self):
         while self:
             key = self.number()
-            yield key >> 1, self.bytes() if key & 1 else self.number()
+            yield key >> 1, self.take(self.number()) if key & 1 else self.number()
 
 
-def members(data):
-    return Bytes(data).members()
+def word(kind, number):
+    return WORDS[kind][number] if number < len(WORDS[kind]) else None
 
 
-def text(value):
-    return value.decode()
+def flags(data):
+    return [flag for number in Bytes(data).numbers() if (flag := word("flag", number))]
 
 
-def words(names, value):
-    """The words of numbers. Words of a newer version are left out."""
-    data = Bytes(value)
-    numbers = [data.number() for _ in iter(lambda: bool(data), False)]
-    return [names[number - 1] for number in numbers if 0 < number <= len(names)]
+VALUES = {
+    "": bytes.decode,
+    "int": int,
+    "bool": bool,
+    "uuid": lambda data: str(UUID(bytes=data)),
+    "time": lambda number: ~(number >> 1) if number & 1 else number >> 1,
+    "decimal": lambda data: Bytes(data).decimal(),
+    "numbers": lambda data: Bytes(data).numbers(),
+    "flags": flags,
+    "empty": lambda _: [],
+    "run": lambda data: {"usage": {}} | add({}, "run", data),
+} | {kind: functools.partial(word, kind) for kind in WORDS}
 
 
-def plain(decimal):
-    return format(decimal, "f")
+def value_of(meaning, value):
+    return VALUES[meaning](value) if meaning in VALUES else add({}, meaning, value)
 
 
-def group(data, names, many={}):
-    """An object of the members whose key has a name, each made by its function."""
-    found = {}
-    for key, value in members(data):
-        if key in many:
-            found.setdefault(many[key][0], []).append(many[key][1](value))
-        elif key in names:
-            found[names[key][0]] = names[key][1](value)
-    return found
+def add(to, meaning, value):
+    """Adds members to an object: of a group, of a list, or what a function makes of the value."""
+    if meaning in GROUPS:
+        for key, value in Bytes(value).members():
+            if row := GROUPS[meaning].get(key):
+                put(to, *row, value)
+    elif meaning in LISTS:
+        to |= {name: number - 1 for name, number in zip(LISTS[meaning], Bytes(value).numbers()) if number}
+    else:
+        FUNCTIONS[meaning](to, value)
+    return to
 
 
-def time(micros):
-    at = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%f").rstrip("0").rstrip(".") + "Z"
+def put(to, path, form, meaning, value):
+    """Puts a value where the row of its key says."""
+    *outer, name = path.split(".")
+    for part in outer:
+        to = to.setdefault(part, {})
+    if form == "*":
+        to.setdefault(name, []).append(value_of(meaning, value))
+    elif form == "=":
+        pair = dict(Bytes(value).members())
+        to.setdefault(name, {})[pair[1].decode()] = value_of(meaning, pair[2])
+    elif meaning in VALUES:
+        to[name] = VALUES[meaning](value)
+    else:
+        add(to.setdefault(name, {}) if name else to, meaning, value)
 
 
-def signed(number):
-    return -(number + 1 >> 1) if number & 1 else number >> 1
+def conditions(to, value):
+    value = Bytes(value)
+    if name := word("condition", value.number()):
+        to.setdefault("conditions", {})[name] = value.rest().decode()
 
 
-def millis(identity):
-    """The time in an id, in microseconds since 1970."""
-    return int.from_bytes(identity[:6]) * 1000 if identity[6] >> 4 == 7 and identity[8] >> 6 == 2 else 0
+def flagged(to, value):
+    value = Bytes(value)
+    if name := word("tokens", value.number()):
+        to.setdefault("flagged", {})[name] = flags(value.rest())
 
 
-def pair(value):
-    found = dict(members(value))
-    return text(found[1]), text(found[2])
+def source_of_each(to, value):
+    numbers = Bytes(value).numbers()
+    names = [word("tokens", number) for number in numbers[::2]]
+    to["sources"] = {name: word("source", number) for name, number in zip(names, numbers[1::2]) if name}
 
 
-def condition(value):
-    data = Bytes(value)
-    number = data.number()
-    return (CONDITIONS[number - 1] if 0 < number <= len(CONDITIONS) else None), text(data.rest())
+def modality(to, value):
+    to.setdefault("modalities", {})
+    if value:
+        put(to, "modalities", "=", "int", value)
 
 
-def quantities(found, usage):
-    """The numbers of a usage, of all members of an entry."""
-    for key, value in found:
-        if key == 8:
-            numbers = Bytes(value).list(6)
-            names = ["input_tokens", "output_tokens", "cache_read_input_tokens", "reasoning_output_tokens",
-                     "cache_write_input_tokens", "cache_write_long_input_tokens"]
-            usage |= dict(zip(names, numbers))
-            if usage.get("counted") is not None:
-                usage["counted"] = dict(zip(("input_tokens", "output_tokens"), numbers))
-        elif key == 9:
-            usage["counted"] = dict(zip(("input_tokens", "output_tokens"), Bytes(value).list(2)))
-        elif key == 10:
-            usage["modalities"] = usage["modalities"] or {}
-            if value:
-                named = dict(members(value))
-                usage["modalities"][text(named[1])] = named[2]
-        elif key == 11:
-            named = dict(members(value))
-            usage.setdefault("units", {})[text(named[1])] = plain(Bytes(named[2]).decimal())
-        elif key in (12, 21):
-            usage["passes"] = usage["passes"] or []
-            usage["passes"] += [model_run(value)] if key == 12 else []
-    if usage.get("cache_write_long_input_tokens", 0) is None:
-        del usage["cache_write_long_input_tokens"]
-    return usage
+def modality_of_run(to, value):
+    modality(flat := {}, value)
+    to = to.setdefault("modalities", {})
+    for name, count in flat["modalities"].items():
+        name, side = re.fullmatch("(.*?)_(cache_read|cache_write|input|output)(?:_input)?_tokens", name).groups()
+        to.setdefault(side, {})[name] = count
 
 
-def model_run(value):
-    """A further model run."""
-    found = list(members(value))
-    names = "input_tokens cache_read_input_tokens cache_write_input_tokens output_tokens reasoning_output_tokens"
-    usage = quantities([each for each in found if each[0] in (8, 11)], dict.fromkeys(names.split()))
-    modalities = None
-    for key, value in found:
-        if key == 2:
-            modalities = modalities or {"input": {}, "output": {}}
-            for side, modality, number in [(*modality_of(value),)] if value else []:
-                modalities.setdefault(side, {})[modality] = number
-        elif key == 3:
-            name, words = condition(value)
-            usage.setdefault("conditions", {}).update({name: words} if name else {})
-    if modalities is not None:
-        usage["modalities"] = modalities
-    return {"model": next((text(value) for key, value in found if key == 1), None), "usage": usage}
+def timing(to, value):
+    times = add({}, "times", value)
+    stages = {name: times.pop(name) / 1e6 for name in LISTS["times"][7:] if name in times}
+    to |= times | ({"stages": stages} if "stages" in times else {})
 
 
-def modality_of(value):
-    named = dict(members(value))
-    modality, side = text(named[1]).removesuffix("_tokens").split("_", 1)
-    return {"cache_read_input": "cache_read"}.get(side, side), modality, named[2]
+def lines(to, value):
+    value = Bytes(value)
+    for line in to["lines"]:
+        form = value.number()
+        line |= {"tokens": value.number()} if form & 1 else {}
+        line |= {"quantity": value.decimal()} if form & 2 else {}
+        product = line.get("tokens", line.get("quantity", 0)) * line["unit_price"] or Decimal(0)
+        line["amount"] = value.decimal() if form & 4 else product
 
 
-def sources(value, usage):
-    for key, value in members(value):
-        if key == 1:
-            usage["source"] = SOURCES[value - 1]
-        elif key == 2:
-            data = Bytes(value)
-            while data:
-                member, source = data.number(), data.number()
-                if 0 < member <= len(NUMBERS):
-                    usage["sources"][NUMBERS[member - 1]] = SOURCES[source - 1]
-        elif key == 3:
-            data = Bytes(value)
-            member = data.number()
-            if 0 < member <= len(NUMBERS):
-                usage["flagged"][NUMBERS[member - 1]] = words(FLAGS, data.rest())
-        elif key == 4:
-            usage["flags"] = words(FLAGS, value)
-        elif key == 5:
-            name, words_ = condition(value)
-            usage.setdefault("conditions", {}).update({name: words_} if name else {})
-        elif key == 6:
-            usage["counted"] = {"input_tokens": None, "output_tokens": None}
+FUNCTIONS = {it.__name__: it for it in (conditions, flagged, source_of_each, modality, modality_of_run, timing, lines)}
+FUNCTIONS["nothing"] = lambda to, value: None
 
 
-def no_usage():
-    empty = dict.fromkeys([*NUMBERS, "modalities", "passes", "counted"])
-    return {"source": "unknown", "sources": {}, "flagged": {}, "flags": [], **empty}
+def cost(made):
+    made = {"lines": []} | made
+    made.setdefault("amount", sum((line["amount"] for line in made["lines"]), Decimal(0)))
+    return {"list_amount": made["amount"]} | made
 
 
-def cost(strings, found, price_key, rate_key, lines_key, amount_key, list_key):
-    prices = [value for key, value in strings if key == price_key]
-    if not prices:
-        return None
-    price = group(prices[-1], {1: ("currency", text), 2: ("price_id", text), 3: ("price_match", text),
-                               4: ("at_least", bool)})
-    decimal = lambda value: Bytes(value).decimal()
-    names = {1: ("meter", text), 2: ("model", text), 3: ("price_match", text), 4: ("unit", text),
-             5: ("unit_price", decimal), 6: ("list_unit_price", decimal)}
-    lines = [group(value, names) for key, value in strings if key == rate_key]
-    found = dict(found)
-    data, total = Bytes(found.get(lines_key, b"")), None
-    for line in lines:
-        form = data.number()
-        if form & 1:
-            line["tokens"] = data.number()
-        if form & 2:
-            line["quantity"] = data.decimal()
-        count = Decimal(line.get("tokens", line.get("quantity", 0)))
-        product = EXACT.multiply(count, line["unit_price"])
-        line["amount"] = data.decimal() if form & 4 else product or Decimal(0)
-        total = line["amount"] if total is None else EXACT.add(total, line["amount"])
-    amount = Bytes(found[amount_key]).decimal() if amount_key in found else total
-    listed = Bytes(found[list_key]).decimal() if list_key in found else amount
-    for line in lines:
-        line |= {name: plain(line[name]) for name in ("quantity", "unit_price", "list_unit_price", "amount") if name in line}
-    return price | {"lines": lines, "amount": plain(amount), "list_amount": plain(listed)}
+def usage(made):
+    if made.get("counted") is True:
+        made["counted"] = {name: made[name] for name in LISTS["counts"] if name in made}
+    return {"sources": {}, "flagged": {}, "flags": []} | made
 
 
-COST, BEFORE = (10, 11, 15, 16, 17), (13, 14, 22, 23, 24)
+def time(microseconds):
+    text = (datetime(1970, 1, 1) + timedelta(microseconds=microseconds)).isoformat()
+    return (text.rstrip("0") if "." in text else text) + "Z"
 
 
-def timing(found):
-    times = {"time_to_first_chunk": None, "time_to_first_token": None, "time_per_output_token": None,
-             "longest_stall": None, "gateway": 0.0, "output_chunks": 0, "duration": found.get(2, 0) / 1e6}
-    data = Bytes(found.get(13, b""))
-    numbers = data.list(7)
-    for name, micros in zip(times, numbers[:5]):
-        times[name] = micros / 1e6 if micros is not None else times[name]
-    times["output_chunks"] = numbers[5] or 0
-    if numbers[6] is not None:
-        stages = zip(STAGES, data.list(9))
-        times["stages"] = {stage: micros / 1e6 for stage, micros in stages if micros is not None}
-    if 14 in found:
-        data = Bytes(found[14])
-        times["gaps"] = [data.number() for _ in range(15) if data]
-    return times
+def time_in(id):
+    id = UUID(id)
+    return (id.int >> 80) * 1000 if id.version == 7 else 0
 
 
-def error(value):
-    return group(value, {1: ("status", text), 2: ("type", text), 3: ("code", text)})
+@functools.lru_cache(1 << 14)
+def decode(kind, id, strings, members):
+    """An entry, of its kind, its id, its strings and the bytes of its members."""
+    kind, id = KINDS[kind], str(UUID(bytes=id))
+    entry = {"entry": kind} | ({} if kind == "checkpoint" else {"id": id})
+    for key, string in strings:
+        if row := GROUPS["string"].get(key):
+            put(entry, *row, string)
+    add(entry, "member", members)
+    used, paid = entry.pop("usage", {}), entry.pop("cost", None)
+    entry = DEFAULTS.get(kind, {}) | entry
+    if kind in ("reserve", "post"):
+        entry.setdefault("request_id", id)
+    if kind in ("void", "correction"):
+        entry["ended_at" if kind == "void" else "made_at"] = entry.pop("at")
+    if kind in ("post", "progress"):
+        entry["usage"] = usage(used)
+    if kind == "reserve":
+        entry |= used | (paid or {})
+    elif kind == "post":
+        timing = entry["timing"]
+        entry["ended_at"] = entry["started_at"] + timing["duration"] + entry.get("ended_at", 0)
+        timing |= {name: timing[name] / 1e6 for name in [*LISTS["times"][:5], "duration"] if name in timing}
+        if paid:
+            entry["cost_known" if "at_least" in paid else "cost"] = cost(paid)
+    elif kind == "correction":
+        entry |= {name: cost(it) for name, it in (("before", entry.get("before")), ("after", paid)) if it}
+        if completion := entry.get("completion"):
+            completion["usage"] = usage(completion.get("usage", {}) | used)
+            completion.setdefault("finish_reasons", [])
+    elif kind == "checkpoint":
+        for pending in entry.get("pending", []):
+            pending["started_at"] = time(time_in(pending["id"]) + pending["started_at"])
+    times = [name for name in ("started_at", "ended_at", "at", "made_at", "minute") if name in entry]
+    return entry | {name: time(time_in(entry.get("corrects", id)) + entry[name]) for name in times}
 
 
-def completion(value, usage):
-    texts = {40: ("response_id", text), 41: ("response_model", text), 42: ("service_tier", text), 44: ("error", error),
-             45: ("requests", int), 47: ("reported_cost", text)}
-    found = group(value, texts, {43: ("finish_reasons", text), 46: ("models", model_run)})
-    return found | {"usage": quantities(members(value), usage)}
+CRC = []
+for byte in range(256):
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+    CRC.append(byte)
 
 
-def pending(value):
-    names = ("id started_at tenant upstream response_id operation route provider request_model response_model"
-             " service_tier").split()
-    found = {}
-    for key, value in members(value):
-        if key == 12:
-            name, words = condition(value)
-            found.setdefault("conditions", {}).update({name: words} if name else {})
-        elif key <= len(names):
-            found[names[key - 1]] = value
-    base = millis(found["id"])
-    return {name: str(uuid.UUID(bytes=value)) if name == "id" else time(base + signed(value)) if name == "started_at"
-            else value if name == "conditions" else text(value) for name, value in found.items()}
+@functools.lru_cache(1 << 16)
+def crc32c(data, seed=0):
+    crc = ~seed & 0xFFFFFFFF
+    for byte in data:
+        crc = CRC[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return ~crc & 0xFFFFFFFF
 
 
-def request(identity, strings, found):
-    """What a reservation and a record have in common."""
-    call = {"stream": False}
-    request_id = text(found[4]) if 4 in found else str(uuid.UUID(bytes=found.get(5, identity)))
-    call |= {"id": str(uuid.UUID(bytes=identity)), "request_id": request_id,
-             "started_at": time(millis(identity) + signed(found[1])), "key_id": None, "request_model": None}
-    for key, value in strings:
-        if key == 1:
-            call["tenant"] = text(value)
-        elif key == 2:
-            caller = group(value, {1: ("key_id", text), 2: ("identity", lambda n: ["api_key", "header", "unknown"][n - 1])},
-                           {3: ("labels", pair)})
-            call |= caller | ({"labels": dict(caller["labels"])} if "labels" in caller else {})
-        elif key == 3:
-            call |= group(value, {1: ("operation", text), 2: ("route", text), 3: ("stream", bool), 4: ("upstream", text),
-                                  5: ("provider", text), 6: ("context", bool), 7: ("background", bool)})
-        elif key in (4, 6):
-            call[{4: "request_model", 6: "service_tier"}[key]] = text(value)
-    return call
-
-
-def reserve(identity, strings, found, _):
-    tokens = Bytes(found.get(8, b"")).list(2)
-    tokens = {name: number for name, number in zip(("input_tokens", "output_tokens"), tokens) if number is not None}
-    amount = plain(Bytes(found[16]).decimal()) if 16 in found else None
-    return request(identity, strings, found) | tokens | {"amount": amount}
-
-
-def post(identity, strings, found, every):
-    record = {"attempt": found.get(7, 1), "gateway": "", "resource": {}, "labels": {}, "response_model": None,
-              "response_id": text(found[6]) if 6 in found else None, "service_tier": None, "status": None,
-              "error_type": None, "finish_reasons": [], "usage": no_usage(), "cost": None}
-    record |= request(identity, strings, found)
-    end = millis(identity) + signed(found[1]) + found.get(2, 0) + signed(found.get(3, 0))
-    record |= {"ended_at": time(end), "timing": timing(found)}
-    for key, value in strings:
-        if key == 5:
-            record["response_model"] = text(value)
-        elif key == 7:
-            origin = group(value, {1: ("gateway", text)}, {2: ("resource", pair)})
-            record |= {"gateway": origin["gateway"], "resource": dict(origin.get("resource", []))}
-        elif key == 8:
-            names = {1: ("status", int), 2: ("end", lambda number: ENDS[number - 1]), 3: ("error_type", text)}
-            record |= group(value, names, {7: ("finish_reasons", text)})
-            provider = group(value, {4: ("status", text), 5: ("type", text), 6: ("code", text), 8: ("error", bool)})
-            if provider.pop("error", False):
-                record["error"] = provider
-        elif key == 9:
-            sources(value, record["usage"])
-        elif key == 12:
-            names = {1: ("reason", lambda number: UNKNOWN[number - 1]), 2: ("of", text), 3: ("price_id", text),
-                     4: ("day", text), 5: ("combination", text)}
-            record.setdefault("cost_unknown", []).append(group(value, names))
-    quantities(every, record["usage"])
-    owed = cost(strings, every, *COST)
-    record["cost_known" if owed and owed.get("at_least") else "cost"] = owed
-    return record | ({"reported_cost": text(found[18])} if 18 in found else {})
-
-
-def progress(identity, strings, found, every):
-    usage = no_usage()
-    names = {5: "response_model", 6: "service_tier"}
-    entry = dict.fromkeys(names.values()) | {names[key]: text(value) for key, value in strings if key in names}
-    for value in (value for key, value in strings if key == 9):
-        sources(value, usage)
-    entry |= {"response_id": text(found[6])} if 6 in found else {}
-    return entry | {"at": time(millis(identity) + signed(found[19])), "usage": quantities(every, usage)}
-
-
-def void(identity, strings, found, _):
-    return {"ended_at": time(millis(identity) + signed(found[19])), "reason": VOIDS[found[20] - 1]}
-
-
-def correction(identity, strings, found, every):
-    names = {1: "tenant", 15: "reason"}
-    entry = {"reason": ""} | {names[key]: text(value) for key, value in strings if key in names}
-    base = millis(found[25])
-    entry |= {"corrects": str(uuid.UUID(bytes=found[25])), "started_at": time(base + signed(found[1])),
-              "made_at": time(base + signed(found[19]))}
-    entry |= {name: known for name, known in (("before", cost(strings, every, *BEFORE)),
-                                              ("after", cost(strings, every, *COST))) if known}
-    if 26 in found:
-        usage = no_usage()
-        for value in (value for key, value in strings if key == 9):
-            sources(value, usage)
-        entry["completion"] = completion(found[26], usage)
-    if 27 in found:
-        entry["completed"] = group(found[27], {1: ("response_model", text), 2: ("source", lambda n: SOURCES[n - 1])})
-    return entry
-
-
-def checkpoint(identity, strings, found, every):
-    sums = [dict(members(value)) for key, value in every if key == 31]
-    entry = {"at": time(signed(found[19])), "posts": found.get(28, 0), "voids": found.get(29, 0),
-             "corrections": found.get(30, 0), "unknown_cost": found.get(32, 0)}
-    entry |= {"costs": {text(one[1]): plain(Bytes(one[2]).decimal()) for one in sums}} if sums else {}
-    entry |= {"oldest_open": found[33]} if 33 in found else {}
-    requests = [pending(value) for key, value in every if key == 34]
-    return entry | ({"pending": requests} if requests else {})
-
-
-def refusals(identity, strings, found, every):
-    base = millis(identity)
-    names = {1: ("tenant", text), 2: ("others", bool), 3: ("reason", text), 4: ("status", int), 5: ("admitted", bool),
-             6: ("count", int)}
-    gateway = next((text(value) for key, value in strings if key == 16), "")
-    counts = [group(value, names) for key, value in every if key == 36]
-    return {"gateway": gateway, "at": time(base + signed(found[19])), "minute": time(base + signed(found[35])),
-            "counts": counts}
-
-
-def entry(seq, kind, payload, known):
-    """An entry as an object. `known` are the strings so far, and learns those of this entry."""
-    if payload[-1:] != b".":
-        raise ValueError("its end is missing")
-    data, strings, missing = Bytes(payload[:-1]), [], None
-    identity = data.data[:16]
-    data.at = 16
-    while key := data.number():
-        number = data.number()
-        if key & 1:
-            known[number] = data.bytes()
-        if number not in known:
-            missing = number
-        strings.append((key >> 1, known.get(number)))
-        known.pop(0, None)
-    if kind not in KINDS:
-        return None
-    if missing is not None:
-        raise KeyError(f"string {missing} is lost")
-    return made(seq, kind, identity, tuple(strings), data.rest())
-
-
-@lru_cache(1 << 12)
-def made(seq, kind, identity, strings, rest):
-    every = list(members(rest))
-    of_kind = globals()[KINDS[kind]](identity, strings, dict(every), every)
-    named = {} if kind == 6 else {"id": str(uuid.UUID(bytes=identity))}
-    return {"entry": KINDS[kind]} | named | of_kind | ({"seq": seq} if kind == 2 else {})
+def little(data):
+    return int.from_bytes(data, "little")
 
 
 class File:
-    """The frames of a file. Damage is left out and told."""
+    """A file of the journal: its bytes and, if the header is damaged, the id of its ledger."""
 
-    def __init__(self, data, ledger=None):
-        header = data[:512]
-        self.is_whole = len(header) == 512 and crc32c(header[:508]) == int.from_bytes(header[508:], "little")
-        if self.is_whole:
-            if header[:8] != b"taxi-tlj" or int.from_bytes(header[8:10], "little") != 5:
-                raise ValueError("another format")
-            ledger = header[451:467]
-        self.data, self.seed, self.told = data, crc32c(ledger), []
-        self.seq = int.from_bytes(header[12:20], "little") - 1 if self.is_whole else 0
-        self.chain = int.from_bytes(header[20:24], "little")
-        self.at = 512
+    def __init__(self, data, ledger=None, tell=lambda what: None):
+        self.data, self.tell, self.seq, self.chain = data, tell, 0, None
+        if data[:8] == b"taxi-tlj" and crc32c(data[:508]) == little(data[508:512]):
+            if little(data[8:10]) != 5:
+                raise ValueError("this is not format 5")
+            self.seq, self.chain, ledger = little(data[12:20]) - 1, little(data[20:24]), data[451:467]
+        self.seed = crc32c(ledger)
 
-    def frame(self, at, chains):
-        """The kind, the number and the payload of the frame that begins here, and its chain value; or None."""
-        head = self.data[at:at + 16]
-        length, kind = int.from_bytes(head[:3], "little"), head[3] if len(head) == 16 else 0
-        if len(head) < 16 or length > 1 << 20:
-            return None
-        chain = int.from_bytes(head[12:], "little")
-        chains = chains if kind < 0x80 else [self.seed]
-        if not any(crc32c(head[:12], before) == chain for before in chains):
-            return None
-        payload = self.data[at + 16:at + 16 + length]
-        if len(payload) < length or crc32c(payload, self.seed) != int.from_bytes(head[8:12], "little"):
-            return None
-        return kind, int.from_bytes(head[4:8], "little"), payload, chain
+    def payload(self, at):
+        """The payload of the frame here, if its checksum is right."""
+        payload = self.data[at + 16 : at + 16 + little(self.data[at : at + 3])]
+        right = crc32c(payload, self.seed) == little(self.data[at + 8 : at + 12])
+        return payload if right and payload[-1:] == b"." and len(payload) <= 1 << 20 else None
 
-    def resume(self):
-        """The first frame behind damage that is surely as it was written."""
-        head = self.data[self.at:self.at + 16]
-        chains = [self.chain] if self.is_whole or self.at > 512 else []
-        if chains and len(head) == 16:
-            chains += [int.from_bytes(head[12:], "little"), crc32c(head[:12], self.chain)]
-        for at in range(self.at, len(self.data) - 16):
-            if at > self.at and chains:
-                frame = self.frame(at, chains)
-                if frame and frame[0] < 0x80:
-                    return at, frame
-            head = self.data[at:at + 16]
-            after = at + 16 + int.from_bytes(head[:3], "little")
-            frame = self.frame(after, [int.from_bytes(head[12:], "little")])
-            if frame and frame[0] < 0x80:
-                return after, frame
+    def follows(self, at, before):
+        """Whether the frame here follows a frame with this chain value."""
+        return crc32c(self.data[at : at + 12], before) == little(self.data[at + 12 : at + 16])
+
+    def next_after(self, at):
+        """The place of the frame to go on with behind damage, or None."""
+        head = self.data[at : at + 16]
+        ends = [] if self.chain is None else [self.chain, little(head[12:]), crc32c(head[:12], self.chain)]
+        for place in range(at + 1, len(self.data) - 16):
+            behind = place + 16 + little(self.data[place : place + 3])
+            candidates = [(place, end) for end in ends] + [(behind, little(self.data[place + 12 : place + 16]))]
+            for candidate, end in candidates:
+                if self.follows(candidate, end) and self.payload(candidate):
+                    return candidate
         return None
 
-    def entries(self):
-        known = {}
-        if not self.is_whole:
-            self.told.append("the header is damaged")
-        while self.at < len(self.data):
-            frame, at = self.frame(self.at, [self.chain]), self.at
-            seq = self.seq + 1 if frame and frame[0] < 0x40 else self.seq
-            if not frame or frame[0] < 0x80 and frame[1] != seq & 0xFFFFFFFF:
-                found = self.resume()
-                self.told.append(f"damaged at byte {self.at}")
-                if not found:
-                    return
-                at, frame = found
-                near = self.seq + (frame[1] - self.seq + (1 << 31)) % (1 << 32) - (1 << 31)
-                seq = near
-            kind, _, payload, chain = frame
-            self.at = at + 16 + len(payload)
+    def frames(self):
+        """The kind and the payload of each frame that counts. `seq` is the number of the entry."""
+        at, resumed = (512, False) if self.chain is not None else (self.next_after(0), True)
+        while at is not None and at < len(self.data):
+            payload, head = self.payload(at), self.data[at : at + 16].ljust(16, b"\0")
+            kind, low = head[3], little(head[4:8])
+            step = (low - self.seq + (1 << 31)) % (1 << 32) - (1 << 31)
+            if kind >= 0x80:
+                mark = little(payload[:4]) if payload and kind == 0x81 else 0
+                counts = payload and low == mark and self.follows(at, self.seed)
+            else:
+                counts = payload and (resumed or step == (kind < 0x40) and self.follows(at, self.chain))
+            if not counts:
+                self.tell(f"the frame at byte {at} is damaged")
+                at, resumed = self.next_after(at), True
+                continue
             if kind < 0x80:
-                self.chain, self.seq = chain, seq
+                self.seq, self.chain, resumed = self.seq + step, little(head[12:]), False
+            yield kind, payload[:-1]
+            at += 16 + len(payload)
+
+    def entries(self):
+        """Each entry with its number."""
+        strings = {}
+        for kind, payload in self.frames():
+            payload, used = Bytes(payload), []
             if kind in (6, 0x41):
-                known.clear()
-            if kind == 0x82:
-                table = Bytes(payload[:-1])
-                while table:
-                    number = table.number()
-                    known[number] = table.bytes()
-            if kind < 0x40:
-                try:
-                    read = entry(seq, kind, payload, known)
-                except (ValueError, LookupError) as error:
-                    self.told.append(f"entry {seq} cannot be read: {error}")
-                else:
-                    if read:
-                        yield seq, read
+                strings = {}
+            while kind == 0x82 and payload:
+                number = payload.number()
+                strings[number] = payload.take(payload.number())
+            if kind >= 0x40:
+                continue
+            id = payload.take(16)
+            while key := payload.number():
+                number = payload.number()
+                string = payload.take(payload.number()) if key & 1 else strings.get(number)
+                used.append((key >> 1, string))
+                strings |= {number: string} if key & 1 and number else {}
+            if None in (string for _, string in used):
+                self.tell(f"a string of entry {self.seq} is missing")
+            elif kind < len(KINDS):
+                yield self.seq, {"seq": self.seq} | decode(kind, id, tuple(used), payload.rest())
 
 
 def read(path):
-    data = open(path, "rb").read()
-    if path.endswith(".zst"):
+    """The bytes of a plain file, or of a compressed one as if it were plain."""
+    with open(path, "rb") as file:
+        if not path.endswith(".zst"):
+            return file.read()
         import zstandard
-        data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
-    return data
+
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
 
 
 if __name__ == "__main__":
-    for path in sys.argv[1:]:
-        file = File(read(path))
-        for _, read_entry in file.entries():
-            print(json.dumps(read_entry, ensure_ascii=False))
-        for told in file.told:
-            print(f"{path}: {told}", file=sys.stderr)
+    ledger = UUID(sys.argv[2]).bytes if len(sys.argv) > 2 else None
+    for _, entry in File(read(sys.argv[1]), ledger, lambda what: print(what, file=sys.stderr)).entries():
+        print(json.dumps(entry, default=lambda decimal: f"{decimal:f}"))
