@@ -76,6 +76,7 @@ fn wide(bytes: &mut &[u8]) -> Result<u128, DecodeError> {
 }
 
 /// Takes a number off that is written as one more than it is; 0 means that there is none.
+#[inline]
 pub(super) fn successor(bytes: &mut &[u8]) -> Result<Option<u64>, DecodeError> {
     if let Some((&byte, rest)) = bytes.split_first()
         && byte < 0x80
@@ -99,6 +100,7 @@ pub(super) fn put_successor(number: Option<u64>, out: &mut Vec<u8>) {
 }
 
 /// Takes bytes off that follow their length.
+#[inline]
 pub(crate) fn bytes<'a>(from: &mut &'a [u8]) -> Result<&'a [u8], DecodeError> {
     let length = usize::try_from(number(from)?).map_err(|_| DecodeError::CutOff)?;
     let (bytes, rest) = from.split_at_checked(length).ok_or(DecodeError::CutOff)?;
@@ -298,6 +300,7 @@ impl<'a> Members<'a> {
     }
 
     /// The next member and its key.
+    #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>, DecodeError> {
         if self.rest.is_empty() {
             return Ok(None);
