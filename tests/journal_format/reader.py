@@ -1,6 +1,7 @@
 """Prints the entries of journal files, each as a line of JSON; and what is damaged, on stderr.
 
     reader.py FILE…        FILE.zst needs the package zstandard
+    reader.py --open FILE… what was open at the last checkpoint that says so, in place of the entries
 
 It is written from docs/reference/journal-format.md alone. It shows that the page is exact.
 """
@@ -451,6 +452,7 @@ class File:
         self.seq = int.from_bytes(header[12:20], "little") - 1 if self.is_whole else 0
         self.chain = int.from_bytes(header[20:24], "little")
         self.at = 512
+        self.open = []
 
     def frame(self, at, chains):
         """The kind, the number and the payload of the frame that begins here, and its chain value; or None."""
@@ -486,7 +488,7 @@ class File:
         return None
 
     def entries(self):
-        known = {}
+        known, carried, carries = {}, [], 0
         if not self.is_whole:
             self.told.append("the header is damaged")
         while self.at < len(self.data):
@@ -511,7 +513,15 @@ class File:
                 while table:
                     number = table.number()
                     known[number] = table.bytes()
+            if kind in (0x83, 0x84):
+                number, index, carries = (int.from_bytes(payload[a:b], "little") for a, b in ((0, 8), (8, 12), (12, 16)))
+                carried = carried if index > 1 else []
+                if index == len(carried) + 1:
+                    carried.append(entry(number, 1 if kind == 0x83 else 4, payload[16:], {}))
             if kind < 0x40:
+                if kind == 6 and carried and len(carried) == carries:
+                    self.open = carried
+                carried = []
                 try:
                     read = entry(seq, kind, payload, known)
                 except (ValueError, LookupError) as error:
@@ -530,9 +540,10 @@ def read(path):
 
 
 if __name__ == "__main__":
-    for path in sys.argv[1:]:
+    for path in sys.argv[2:] if sys.argv[1:2] == ["--open"] else sys.argv[1:]:
         file = File(read(path))
-        for _, read_entry in file.entries():
+        entries = [read_entry for _, read_entry in file.entries()]
+        for read_entry in file.open if sys.argv[1] == "--open" else entries:
             print(json.dumps(read_entry, ensure_ascii=False))
         for told in file.told:
             print(f"{path}: {told}", file=sys.stderr)
