@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use taximeter_ledger::{Entry, FramedEntry, Reader};
+use taximeter_ledger::{Entry, FramedEntry, Kind, Reader};
 
 use self::sample::{Segment, entries};
 use crate::engine::Engine;
-use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::fixtures::{CHAT, CHAT_ANSWER, STREAM_CHAT};
 use crate::gateway::Setup;
 use crate::http::json_answer;
 use crate::patience::patiently;
@@ -106,6 +106,19 @@ fn assert_same(bytes: &[u8]) -> Vec<Value> {
     ours
 }
 
+/// Compares what the file carries over to its checkpoint. How many entries that is.
+fn assert_same_open(bytes: &[u8]) -> usize {
+    let (_folder, path) = written(bytes);
+    let mut reader = Reader::new(None, 1).carrying();
+    reader.feed(bytes);
+    let first = reader.next_entry().expect("no fault").expect("an entry");
+    let carried = reader.take_carried().unwrap_or_default();
+    assert!(carried.is_empty() || first.kind == Kind::Checkpoint);
+    let ours = carried.iter().map(|framed| exact(object(framed)));
+    assert_eq!(python("reader.py", &["--open", &path], ""), ours.collect::<Vec<_>>());
+    carried.len()
+}
+
 #[test]
 fn a_reader_in_python_reads_every_kind_of_entry_as_we_do() {
     let mut segment = Segment::new();
@@ -148,6 +161,9 @@ fn what_a_gateway_has_compressed_is_read_in_python_as_here() {
     let upstream = "dialect: openai";
     let setup = Setup::before(&engine).upstream(upstream);
     let gateway = setup.with("limits: {ledger_segment_bytes: 4096}").start();
+    // Open all the time, so the files carry it over.
+    let _open = gateway.chat("", STREAM_CHAT);
+    let _connection = engine.request();
     for _ in 0..60 {
         let mut client = gateway.chat("Connection: close\r\n", CHAT);
         engine.answer_once(&json_answer(CHAT_ANSWER));
@@ -159,14 +175,18 @@ fn what_a_gateway_has_compressed_is_read_in_python_as_here() {
             all.filter(|path| path.extension().is_some_and(|it| it == "zst")).collect();
         (compressed.len() > 1).then_some(compressed)
     };
+    let mut carried = 0;
     for path in patiently(compressed).expect("closed files are compressed") {
-        let ours = assert_same(&plain(&path));
+        let bytes = plain(&path);
+        let ours = assert_same(&bytes);
+        carried += assert_same_open(&bytes);
         assert!(ours.len() > 10, "{ours:?}");
         if interpreter().is_some() {
             let python = python("reader.py", &[path.to_str().expect("UTF-8")], "");
             assert_eq!(python, ours.into_iter().map(exact).collect::<Vec<_>>());
         }
     }
+    assert!(carried > 0);
 }
 
 #[test]

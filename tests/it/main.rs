@@ -34,6 +34,7 @@ mod batches;
 mod boundary;
 mod bytes_pass;
 mod captured;
+mod carried;
 mod contexts;
 mod convert;
 mod counting;

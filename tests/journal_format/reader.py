@@ -1,6 +1,6 @@
-"""Prints the entries of a file of the journal, each as an object of JSON in a line: reader.py FILE [LEDGER]
+"""Prints the entries of a file of the journal, each as an object of JSON in a line: reader.py [--open] FILE [LEDGER]
 
-LEDGER is the id of the ledger. It is needed if the header is damaged. Standard error says what cannot be read. Members
+With --open it prints what was open at the last checkpoint that says so, in place of the entries. LEDGER is the id of the ledger. It is needed if the header is damaged. Standard error says what cannot be read. Members
 without a value are left out. Only files that end in .zst need the package zstandard.
 This is written from docs/reference/journal-format.md alone, and shows that the page is exact.
 """
@@ -309,6 +309,7 @@ class File:
 
     def __init__(self, data, ledger=None, tell=lambda what: None):
         self.data, self.tell, self.seq, self.chain = data, tell, 0, None
+        self.open = []  # at the last checkpoint that says so
         if data[:8] == b"taxi-tlj" and crc32c(data[:508]) == little(data[508:512]):
             if little(data[8:10]) != 5:
                 raise ValueError("this is not format 5")
@@ -360,26 +361,39 @@ class File:
 
     def entries(self):
         """Each entry with its number."""
-        strings = {}
+        strings, carried, count = {}, [], 0
         for kind, payload in self.frames():
-            payload, used = Bytes(payload), []
+            if kind in (0x83, 0x84):
+                seq, index, count = (little(payload[a:b]) for a, b in ((0, 8), (8, 12), (12, 16)))
+                carried = carried if index > 1 else []
+                if index == len(carried) + 1:
+                    carried.append(self.entry(seq, 1 if kind == 0x83 else 4, payload[16:], {}))
             if kind in (6, 0x41):
                 strings = {}
-            while kind == 0x82 and payload:
-                number = payload.number()
-                strings[number] = payload.take(payload.number())
-            if kind >= 0x40:
-                continue
-            id = payload.take(16)
-            while key := payload.number():
-                number = payload.number()
-                string = payload.take(payload.number()) if key & 1 else strings.get(number)
-                used.append((key >> 1, string))
-                strings |= {number: string} if key & 1 and number else {}
-            if None in (string for _, string in used):
-                self.tell(f"a string of entry {self.seq} is missing")
-            elif kind < len(KINDS):
-                yield self.seq, {"seq": self.seq} | decode(kind, id, tuple(used), payload.rest())
+            if kind == 6:
+                self.open = carried if len(carried) == count else []
+            table = Bytes(payload)
+            while kind == 0x82 and table:
+                number = table.number()
+                strings[number] = table.take(table.number())
+            if kind < 0x40:
+                carried = []
+                if entry := self.entry(self.seq, kind, payload, strings):
+                    yield self.seq, entry
+
+    def entry(self, seq, kind, payload, strings):
+        """An entry, or None. `strings` learns its strings."""
+        payload, used = Bytes(payload), []
+        id = payload.take(16)
+        while key := payload.number():
+            number = payload.number()
+            string = payload.take(payload.number()) if key & 1 else strings.get(number)
+            used.append((key >> 1, string))
+            strings |= {number: string} if key & 1 and number else {}
+        if None in (string for _, string in used):
+            self.tell(f"a string of entry {seq} is missing")
+        elif kind < len(KINDS):
+            return {"seq": seq} | decode(kind, id, tuple(used), payload.rest())
 
 
 def read(path):
@@ -393,6 +407,9 @@ def read(path):
 
 
 if __name__ == "__main__":
-    ledger = UUID(sys.argv[2]).bytes if len(sys.argv) > 2 else None
-    for _, entry in File(read(sys.argv[1]), ledger, lambda what: print(what, file=sys.stderr)).entries():
+    asks_open = sys.argv[1] == "--open"
+    path, *ledger = sys.argv[2:] if asks_open else sys.argv[1:]
+    file = File(read(path), *(UUID(id).bytes for id in ledger), tell=lambda what: print(what, file=sys.stderr))
+    entries = [entry for _, entry in file.entries()]
+    for entry in file.open if asks_open else entries:
         print(json.dumps(entry, default=lambda decimal: f"{decimal:f}"))

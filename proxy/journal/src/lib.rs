@@ -29,8 +29,9 @@
 //!
 //! # Start
 //!
-//! A start reads from the oldest reservation that was open at the last checkpoint up to the end. Of
-//! each entry it reads only what changes a sum. It cuts off a torn tail. It posts the requests that
+//! A segment begins with the entries of all requests that are open there (`carried` in `ledger`), so
+//! a start reads from the checkpoint behind them up to the end. Where they are missing or damaged,
+//! it reads from the oldest reservation that was open at the last checkpoint. Of each entry it reads only what changes a sum. It cuts off a torn tail. It posts the requests that
 //! were open as `gateway_died`, at the price of their admission: with their last progress, or, if
 //! they had reported none, with a prompt that is estimated from the length of the body. Then it
 //! writes a checkpoint. If the volume has no room for these, they are the first entries of the

@@ -294,7 +294,7 @@ impl Queue {
         state.written = written;
         let recovered = mem::take(&mut state.failing);
         let first = state.call(written);
-        state.held_bytes -= batch.bytes.len();
+        state.held_bytes -= batch.held_bytes();
         let mut wake_syncer = false;
         if let Some(file) = file.filter(|_| !batch.bytes.is_empty()) {
             state.unsynced.push(batch, file);

@@ -30,6 +30,7 @@ pub struct Entries {
     segment: Option<SegmentReader>,
     piece: Vec<u8>,
     is_digesting: bool,
+    is_carrying: bool,
     completes: fn(Kind) -> bool,
     /// Segments that are not what the ones behind them say.
     altered: Vec<Altered>,
@@ -65,27 +66,43 @@ struct SegmentReader {
     before: Option<(Extent, PathBuf)>,
 }
 
-/// The last checkpoint of the journal in `dir`, and its sequence number: of the last segment that
-/// has one.
+/// The last checkpoint of a journal.
+pub(super) struct LastCheckpoint {
+    /// Its sequence number.
+    pub(super) seq: u64,
+    pub(super) checkpoint: Checkpoint,
+    /// The number of the entry from which on all is known that the checkpoint does not say.
+    pub(super) from: u64,
+}
+
+/// The last checkpoint of the journal in `dir`: of the last segment that has one.
+///
+/// What it does not say is known from the oldest reservation on that was open there, and from the
+/// checkpoint on before which the segment carries over all that is open.
 pub(super) fn last_checkpoint(
     disk: &Arc<dyn Disk>,
     dir: &Path,
-) -> Result<Option<(u64, Checkpoint)>, JournalError> {
+) -> Result<Option<LastCheckpoint>, JournalError> {
     let segments = files::list(dir, &**disk).map_err(JournalError::io("list", dir))?;
     let mut end = u64::MAX;
     for (first, _) in segments.into_iter().rev() {
-        let mut entries = Entries::new(Arc::clone(disk), dir, first);
-        let mut last = None;
+        let mut entries = Entries::new(Arc::clone(disk), dir, first).carrying();
+        let (mut last, mut carried_at) = (None, 0);
         while let Some(framed) = entries.next().transpose()?.filter(|framed| framed.seq < end) {
             // One that cannot be read says nothing; those before it do.
             if framed.kind == Kind::Checkpoint
                 && let Ok(entry) = framed.entry()
             {
+                if entries.take_carried().is_some() {
+                    carried_at = framed.seq;
+                }
                 last = Some((framed.seq, entry));
             }
         }
         if let Some((seq, Entry::Checkpoint(checkpoint))) = last {
-            return Ok(Some((seq, *checkpoint)));
+            let oldest = checkpoint.oldest_open.map_or(seq, |open| open.min(seq));
+            let from = oldest.max(carried_at);
+            return Ok(Some(LastCheckpoint { seq, checkpoint: *checkpoint, from }));
         }
         end = first;
     }
@@ -168,6 +185,7 @@ impl Entries {
             segment,
             piece,
             is_digesting: false,
+            is_carrying: false,
             completes: |_| true,
             altered,
         }
@@ -176,6 +194,17 @@ impl Entries {
     /// The same; each segment is held against what the next one says of it.
     pub(super) fn digesting(self) -> Self {
         Self { is_digesting: true, ..self }
+    }
+
+    /// The same; the requests that a segment carries over are kept too.
+    pub(super) fn carrying(self) -> Self {
+        Self { is_carrying: true, ..self }
+    }
+
+    /// The entries of the requests that were open at the checkpoint that was yielded last. `None` if
+    /// the segment does not have all of them.
+    pub(super) fn take_carried(&mut self) -> Option<Vec<FramedEntry>> {
+        self.segment.as_mut().and_then(|segment| segment.reader.take_carried())
     }
 
     /// Only entries of these kinds get their payloads, which costs most of reading.
@@ -282,6 +311,9 @@ impl Entries {
         let mut reader = Reader::new(self.position, self.from).completing(self.completes);
         if self.is_digesting {
             reader = reader.digesting();
+        }
+        if self.is_carrying {
+            reader = reader.carrying();
         }
         let before = self.segment.take();
         let before = before.and_then(|before| Some((before.extent()?, before.path)));

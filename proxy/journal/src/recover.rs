@@ -159,20 +159,20 @@ impl Recovery {
         }
     }
 
-    /// Begins at the oldest reservation that was open at the last checkpoint, from where on all is
-    /// known that the checkpoint does not say.
+    /// Begins where all is known from on that the last checkpoint does not say.
     fn read_sound(&mut self, journal_dir: &JournalDir) -> Result<Found, JournalError> {
         let JournalDir { dir, disk, .. } = journal_dir;
         let checkpoint = last_checkpoint(disk, dir)?;
-        self.from_seq = checkpoint.as_ref().map_or(1, |(seq, checkpoint)| {
-            checkpoint.oldest_open.map_or(*seq, |open| open.min(*seq))
-        });
+        self.from_seq = checkpoint.as_ref().map_or(1, |last| last.from);
         (self.entries, self.strays) = (0, 0);
         self.rejected.clear();
-        let mut entries = Entries::new(Arc::clone(disk), dir, self.from_seq);
+        let mut entries = Entries::new(Arc::clone(disk), dir, self.from_seq).carrying();
         let mut found = Found { is_checked: true, ..Found::default() };
         while let Some(framed) = entries.next().transpose()? {
             self.entries += 1;
+            if framed.kind == Kind::Checkpoint {
+                found.carry_over(entries.take_carried().unwrap_or_default());
+            }
             let fits = match found.add(framed) {
                 Ok(fits) => fits,
                 Err((framed, fault)) => {
@@ -181,10 +181,10 @@ impl Recovery {
                 }
             };
             match &checkpoint {
-                Some((seq, checkpoint)) if entries.position().seq == *seq => {
-                    found.tally.restore(checkpoint);
+                Some(last) if entries.position().seq == last.seq => {
+                    found.tally.restore(&last.checkpoint);
                 }
-                Some((seq, _)) if entries.position().seq < *seq => {}
+                Some(last) if entries.position().seq < last.seq => {}
                 _ => self.strays += u64::from(!fits),
             }
         }
@@ -313,6 +313,28 @@ impl Found {
             Kind::Correction | Kind::Checkpoint | Kind::Refusals => {}
         }
         Ok(fits)
+    }
+
+    /// Adds the entries of requests that a segment carries over. Those that were read before are the
+    /// same.
+    fn carry_over(&mut self, carried: Vec<FramedEntry>) {
+        for framed in carried {
+            let Ok((at, change)) = framed.change() else { continue };
+            self.last_sign_of_life = self.last_sign_of_life.max(at);
+            match change {
+                Change::Reserve(id) => {
+                    self.tally.add(framed.seq, &Change::Reserve(id));
+                    let open = || OpenRequest { reserve: framed, progress: None };
+                    self.open.entry(id).or_insert_with(open);
+                }
+                Change::Progress(id) => {
+                    if let Some(open) = self.open.get_mut(&id) {
+                        open.progress = Some(framed);
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Takes out what is open and cannot be read: a reservation, or what was last said of one.

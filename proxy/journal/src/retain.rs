@@ -69,8 +69,8 @@ impl Retention {
 /// while it is written. What it gives back are their paths.
 ///
 /// A segment stays while it has an entry behind `done`, the last one that nobody else needs, and
-/// while the next start needs it: from the oldest reservation that was open at the last checkpoint
-/// on.
+/// while the next start needs it: from the last checkpoint on, or from the oldest reservation on that
+/// was open there and that the segment of the checkpoint does not carry over.
 ///
 /// # Errors
 /// `Io`, `Segment`; what was not removed is there as before.
@@ -98,8 +98,7 @@ pub(super) fn retire(
     if old.is_empty() {
         return Ok(Vec::new());
     }
-    let needed = last_checkpoint(&disk, dir)?
-        .map_or(0, |(seq, checkpoint)| checkpoint.oldest_open.map_or(seq, |open| open.min(seq)));
+    let needed = last_checkpoint(&disk, dir)?.map_or(0, |last| last.from);
     let mut removed = Vec::new();
     for (_, path) in old.into_iter().take_while(|(next, _)| *next <= needed) {
         files::remove(path, &*disk).map_err(JournalError::io("remove", path))?;

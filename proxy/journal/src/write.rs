@@ -143,7 +143,8 @@ impl Writer {
 
     fn write_all(&mut self) -> Result<(), JournalError> {
         let mut spare = Vec::new();
-        while let Some(batch) = self.queue.take(spare) {
+        while let Some(mut batch) = self.queue.take(spare) {
+            batch.carry_over(self.journal_dir.ledger);
             while let Err(error) = self.commit(&batch) {
                 self.queue.fail(self.path(), &error);
                 if !self.queue.pause() {

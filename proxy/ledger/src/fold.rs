@@ -15,6 +15,8 @@ use crate::record::{End, Record, RecordCost, RecordTiming};
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
     seq: u64,
+    /// Older entries are gone, so a reservation may be among them.
+    lacks_entries: bool,
     open: HashMap<RequestId, OpenReservation>,
     posted: IdSet,
     voided: IdSet,
@@ -121,6 +123,7 @@ impl Replay {
         if self.seq != 0 && seq != self.seq + 1 {
             return Err(Contradiction::Gap { last: self.seq, found: seq });
         }
+        self.lacks_entries |= self.seq == 0 && seq > 1;
         self.seq = seq;
         self.last_sign_of_life = self.last_sign_of_life.max(Some(entry.at()));
         match entry {
@@ -205,7 +208,7 @@ impl Replay {
                 Ok(false)
             }
             Some(_) => Err(Contradiction::SettledTwice { seq, id }),
-            None if self.open.contains_key(&id) => Ok(true),
+            None if self.open.contains_key(&id) || self.lacks_entries => Ok(true),
             None => Err(Contradiction::NotReserved { seq, id }),
         }
     }

@@ -29,6 +29,10 @@ pub(crate) const BLOCK: u8 = 0x41;
 pub(crate) const SYNC_MARK: u8 = 0x81;
 /// The strings of the entries before a segment that begins behind a checkpoint.
 pub(crate) const TABLE: u8 = 0x82;
+/// The reservation of a request that is open at the next checkpoint.
+pub(crate) const CARRIED_RESERVE: u8 = 0x83;
+/// The last progress of a request that is open at the next checkpoint.
+pub(crate) const CARRIED_PROGRESS: u8 = 0x84;
 
 /// Whether frames of this kind have a number of their own.
 pub(crate) const fn is_numbered(kind: u8) -> bool {

@@ -18,11 +18,13 @@
 //! This crate knows no files, provider dialects or export formats. `journal` writes and recovers
 //! the files. Its front page explains sync marks, digests, damage and retention.
 //!
-//! `running_totals` keeps the sums of a journal, and a checkpoint stores them. `fold` replays
+//! `running_totals` keeps the sums of a journal, and a checkpoint stores them. `carried` has the
+//! requests that are open where a segment begins. `fold` replays
 //! entries: open reservations, balances and contradictions. `sync_mark` says up to which entry the
 //! journal is on disk. `resume` finds the next readable entry after damage. `format4` reads journals
 //! of the format before this one.
 
+mod carried;
 mod charge;
 mod completion;
 mod digest;
@@ -49,6 +51,7 @@ mod unknown_cost;
 #[cfg(test)]
 mod tests;
 
+pub use carried::CarriedRequest;
 pub use charge::{Charge, used_nothing};
 pub use completion::{
     Completion, PENDING_AGE_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingRequest, PendingRequests,

@@ -1,5 +1,6 @@
 //! Reads the bytes of one segment: entries, or exactly what is wrong with them.
 
+use crate::carried::Collector;
 use crate::digest::Digester;
 use crate::encoding::{END, StringTable};
 use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Position};
@@ -32,6 +33,8 @@ pub struct Reader {
     /// End of the last entry.
     entry_end: u64,
     strings: StringTable,
+    /// The carried entries before the next checkpoint, if the caller wants them.
+    carried: Option<Collector>,
     completes: fn(Kind) -> bool,
     after: Option<Position>,
     from: u64,
@@ -71,6 +74,7 @@ impl Reader {
             chain: 0,
             entry_end: 0,
             strings: StringTable::default(),
+            carried: None,
             completes: |_| true,
             after,
             from,
@@ -96,6 +100,19 @@ impl Reader {
     pub const fn digesting(mut self) -> Self {
         self.is_digesting = true;
         self
+    }
+
+    /// Makes the reader keep the carried entries before a checkpoint.
+    #[must_use]
+    pub fn carrying(mut self) -> Self {
+        self.carried = Some(Collector::default());
+        self
+    }
+
+    /// The reservations and the last progress of the requests that were open at the checkpoint that
+    /// was returned last. `None` if the segment does not have all of them.
+    pub fn take_carried(&mut self) -> Option<Vec<FramedEntry>> {
+        self.carried.as_mut().and_then(Collector::finish)
     }
 
     /// Makes the reader complete only the payloads of these kinds, which costs most of reading.
@@ -320,6 +337,12 @@ impl Reader {
         let payload = payload.get(..length).unwrap_or_default();
         if kind == BLOCK || kind == Kind::Checkpoint as u8 {
             self.strings.clear();
+        }
+        if let Some(carried) = &mut self.carried {
+            if is_numbered(kind) && kind != Kind::Checkpoint as u8 {
+                carried.clear();
+            }
+            carried.take(kind, payload, offset, self.ledger);
         }
         if kind == TABLE {
             let table = payload.strip_suffix(&[END]).unwrap_or(payload);

@@ -3,10 +3,12 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
+use crate::carried::{CarriedRequest, KeptEntry};
 use crate::completion::{PendingRequest, PendingRequests};
 use crate::encoding;
 use crate::entry::{Checkpoint, Entry};
@@ -169,18 +171,55 @@ pub struct RunningTotals {
     corrections: u64,
     costs: BTreeMap<String, Decimal>,
     unknown_cost: u64,
-    /// The open reservations and their sequence numbers.
-    open: HashMap<RequestId, u64>,
+    /// The open reservations.
+    open: HashMap<RequestId, OpenRequest>,
     pending: PendingRequests,
 }
 
+/// An open reservation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OpenRequest {
+    seq: u64,
+    /// `None` where nobody carries it over.
+    kept: Option<CarriedRequest>,
+}
+
 impl RunningTotals {
+    /// Adds an entry as [`add`](Self::add) does, and keeps its payload as long as its request is
+    /// open and a new segment has to carry it over.
+    pub fn add_and_keep(&mut self, seq: u64, change: &Change<'_>, payload: &[u8]) -> bool {
+        let kept = || KeptEntry { seq, payload: Arc::from(payload) };
+        match change {
+            Change::Reserve(id) => {
+                self.open.entry(*id).or_insert_with(|| OpenRequest {
+                    seq,
+                    kept: Some(CarriedRequest { reserve: kept(), progress: None }),
+                });
+                true
+            }
+            Change::Progress(id) => {
+                let open = self.open.get_mut(id).and_then(|open| open.kept.as_mut());
+                if let Some(open) = open {
+                    open.progress = Some(kept());
+                }
+                true
+            }
+            _ => self.add(seq, change),
+        }
+    }
+
+    /// The open requests whose payloads are kept, in no order.
+    #[must_use]
+    pub fn carried(&self) -> Vec<CarriedRequest> {
+        self.open.values().filter_map(|open| open.kept.clone()).collect()
+    }
+
     /// Adds an entry. Returns false if it settles a request that is not open, or completes one that
     /// is not pending.
     pub fn add(&mut self, seq: u64, change: &Change<'_>) -> bool {
         match change {
             Change::Reserve(id) => {
-                self.open.entry(*id).or_insert(seq);
+                self.open.entry(*id).or_insert(OpenRequest { seq, kept: None });
                 true
             }
             Change::Post(id, cost, pending) => {
@@ -244,7 +283,7 @@ impl RunningTotals {
             corrections: self.corrections,
             costs: self.costs.clone(),
             unknown_cost: self.unknown_cost,
-            oldest_open: self.open.values().min().copied(),
+            oldest_open: self.open.values().map(|open| open.seq).min(),
         }
     }
 

@@ -6,8 +6,8 @@ use std::mem;
 
 use jiff::Timestamp;
 use taximeter_ledger::{
-    Change, Digest, EncodedEntry, Entry, Framer, PendingRequests, Position, RunningTotals,
-    StringsSoFar,
+    CarriedRequest, Change, Digest, EncodedEntry, Entry, Framer, LedgerId, PendingRequests,
+    Position, RunningTotals, StringsSoFar,
 };
 
 /// Frames that are written together.
@@ -23,6 +23,10 @@ pub(in super::super) struct Batch {
     pub(in super::super) last: Position,
     /// They are the first of a segment.
     pub(in super::super) begins_segment: bool,
+    /// The requests that are open where the segment begins, until they are in `bytes`.
+    carried: Vec<CarriedRequest>,
+    /// Bytes of these in `bytes`, which are no entries and do not count as held.
+    carried_bytes: usize,
 }
 
 /// Frames in order, and what all of the journal adds up to with them.
@@ -49,6 +53,27 @@ struct Cut {
     /// In `bytes`.
     at: usize,
     before: Position,
+    /// What is open there.
+    carried: Vec<CarriedRequest>,
+}
+
+impl Batch {
+    /// Puts the requests that the segment carries over before its first entry.
+    pub(in super::super) fn carry_over(&mut self, ledger: LedgerId) {
+        if self.carried.is_empty() {
+            return;
+        }
+        let mut bytes = Vec::new();
+        CarriedRequest::append_all(mem::take(&mut self.carried), ledger, &mut bytes);
+        self.carried_bytes = bytes.len();
+        bytes.append(&mut self.bytes);
+        self.bytes = bytes;
+    }
+
+    /// Bytes of its entries.
+    pub(super) const fn held_bytes(&self) -> usize {
+        self.bytes.len() - self.carried_bytes
+    }
 }
 
 impl Frames {
@@ -89,12 +114,13 @@ impl Frames {
     ) -> usize {
         let before = self.bytes.len();
         if self.segment_filled >= self.segment_bytes && !self.is_checked {
-            self.cuts.push_back(Cut { at: before, before: self.last() });
+            let carried = self.tally.carried();
+            self.cuts.push_back(Cut { at: before, before: self.last(), carried });
             self.segment_filled = 0;
             self.check(now);
         }
         self.append(entry);
-        self.tally.add(self.last().seq, change);
+        self.tally.add_and_keep(self.last().seq, change, entry.payload());
         self.is_checked = false;
         self.bytes.len() - before
     }
@@ -120,13 +146,24 @@ impl Frames {
 
     /// Takes the frames of one segment; `spare` is room for further ones.
     pub(super) fn take(&mut self, spare: Vec<u8>) -> Batch {
-        let begins_segment = self.cuts.pop_front_if(|cut| cut.at == 0).is_some();
+        let cut = self.cuts.pop_front_if(|cut| cut.at == 0);
+        let begins_segment = cut.is_some();
+        let carried = cut.map(|cut| cut.carried).unwrap_or_default();
         let Some((end, last)) = self.cuts.front().map(|cut| (cut.at, cut.before)) else {
             let bytes = mem::replace(&mut self.bytes, spare);
             let last = self.last();
             let before = mem::replace(&mut self.before, last);
             let strings = mem::replace(&mut self.strings, self.framer.strings());
-            return Batch { bytes, before, strings, follows: None, last, begins_segment };
+            return Batch {
+                bytes,
+                before,
+                strings,
+                follows: None,
+                last,
+                begins_segment,
+                carried,
+                carried_bytes: 0,
+            };
         };
         let rest = self.bytes.split_off(end);
         for cut in &mut self.cuts {
@@ -136,7 +173,16 @@ impl Frames {
         let before = mem::replace(&mut self.before, last);
         // What follows begins with a checkpoint.
         let strings = mem::take(&mut self.strings);
-        Batch { bytes, before, strings, follows: None, last, begins_segment }
+        Batch {
+            bytes,
+            before,
+            strings,
+            follows: None,
+            last,
+            begins_segment,
+            carried,
+            carried_bytes: 0,
+        }
     }
 
     /// The requests whose usage is pending.

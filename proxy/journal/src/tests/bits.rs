@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use taximeter_config::Durability;
-use taximeter_ledger::{Fault, FramedEntry, SyncMark};
+use taximeter_ledger::{Fault, FramedEntry, SyncMark, frame_bytes};
 
 use super::super::JournalError;
 use super::super::files;
@@ -59,18 +59,18 @@ fn a_bit_that_turns_over_is_found_with_its_place() {
     let (whole, fault) = read(&model);
     assert!(fault.is_none() && whole.len() >= 8);
     for path in &segments {
+        let bytes = model.memory.with_file(path, |bytes| bytes.clone());
         turn_each(&model, path, |byte, found, fault| {
             assert!(whole.starts_with(&found), "byte {byte}: another record");
             let Some(JournalError::Segment { path: named, fault }) = fault else {
                 panic!("byte {byte} of {path:?}: {fault:?}");
             };
             assert_eq!(named, *path, "byte {byte}: {fault}");
-            let next = &whole[found.len()];
             match fault {
                 Fault::Damaged { offset: 0, .. } => assert!(byte < 512),
                 Fault::Damaged { offset, .. } => {
                     let offset = usize::try_from(offset).unwrap();
-                    let end = offset + HEAD_BYTES + next.payload.len();
+                    let end = offset + frame_bytes(&bytes[offset..]).unwrap();
                     assert!((offset..end).contains(&byte), "byte {byte}: {fault}");
                 }
                 Fault::Format { .. } => assert!((8..10).contains(&byte)),

@@ -32,6 +32,7 @@ fn forge(bench: &Bench, seq: u64) {
         let header = files::header(&path, &Kernel).unwrap().unwrap();
         let mut framer = Framer::new(header.ledger, last);
         SegmentHeader { before: last, ..header }.encode(&mut forged);
+        forged.extend(carried::carried(&bytes).concat());
         while let Some(framed) = reader.next_entry().unwrap() {
             let mut entry = framed.entry().unwrap();
             if framed.seq == seq {

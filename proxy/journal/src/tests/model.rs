@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Charge, Checkpoint, EncodedEntry, End, Entry, FramedEntry, Kind, Progress, RecordCost,
-    RecordUsage, Replay, RequestId,
+    Charge, Checkpoint, EncodedEntry, End, Entry, FramedEntry, Kind, OpenReservation, Progress,
+    RecordCost, RecordUsage, Replay, RequestId,
 };
 use uuid::Uuid;
 
@@ -50,6 +50,8 @@ pub(super) struct Model {
     pub(super) synced: u64,
     /// Entries that were there no more when somebody looked.
     pub(super) gone: usize,
+    /// Checkpoints that were looked at and carry over what is open.
+    pub(super) carried: usize,
 }
 
 impl Model {
@@ -64,6 +66,7 @@ impl Model {
             acknowledged: 0,
             synced: 0,
             gone: 0,
+            carried: 0,
         }
     }
 
@@ -231,7 +234,8 @@ impl Model {
     /// Reads the journal, up to its end or a fault, and compares each entry.
     fn compare(&mut self, promised: u64) -> (u64, Option<JournalError>) {
         let disk = self.memory.look();
-        let mut entries = Entries::new(Arc::clone(&disk), Path::new(DIR), 1).digesting();
+        let entries = Entries::new(Arc::clone(&disk), Path::new(DIR), 1);
+        let mut entries = entries.digesting().carrying();
         let mut found = Replay::default();
         let mut last = 0;
         let fault = loop {
@@ -250,6 +254,10 @@ impl Model {
                 let Checkpoint { posts, voids, costs, .. } = &**checkpoint;
                 assert_eq!((*posts, *voids), (found.posts(), found.voids()));
                 assert_eq!(costs.values().sum::<Decimal>(), owed(&found));
+                if let Some(carried) = entries.take_carried() {
+                    assert_eq!(sorted(carried), sorted_open(&found), "what is carried is open");
+                    self.carried += 1;
+                }
             }
         };
         assert!(last >= promised, "{promised} were promised, {last} are there: {fault:?}");
@@ -303,6 +311,26 @@ impl Appended {
         assert!(is_expected, "{entry:?} was never told");
         Self { entry, payload: framed.payload.clone() }
     }
+}
+
+/// What a segment carries over, in an order of its own.
+fn sorted(carried: Vec<FramedEntry>) -> Vec<String> {
+    let entries = carried.iter().map(|framed| format!("{:?}", framed.entry().unwrap()));
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_unstable();
+    entries
+}
+
+/// What a segment is to carry over.
+fn sorted_open(replay: &Replay) -> Vec<String> {
+    let mut entries = Vec::new();
+    for OpenReservation { reserve, progress } in replay.open() {
+        entries.push(format!("{:?}", Entry::Reserve(Box::new(reserve.clone()))));
+        let progress = progress.clone().map(|progress| Entry::Progress(Box::new(progress)));
+        entries.extend(progress.map(|progress| format!("{progress:?}")));
+    }
+    entries.sort_unstable();
+    entries
 }
 
 fn owed(replay: &Replay) -> Decimal {

@@ -29,6 +29,8 @@ struct Counts {
     between: u64,
     /// Entries that were kept behind such damage.
     kept: u64,
+    /// Checkpoints that were looked at and carry over what is open.
+    carried: usize,
     /// Entries that were there at last.
     entries: u64,
     /// Entries that went with the power, none of them promised.
@@ -91,6 +93,7 @@ fn live(durability: Durability, random: &mut Random, counts: &mut Counts) {
     assert_eq!(model.memory.syncs_repeated(), 0, "a sync that failed was tried again");
     counts.entries += model.taken();
     counts.gone += model.gone;
+    counts.carried += model.carried;
 }
 
 fn cut_the_power(durability: Durability) {
@@ -103,6 +106,7 @@ fn cut_the_power(durability: Durability) {
         live(durability, &mut Random::new(seed, part), &mut counts);
         part += 1;
     }
+    assert!(counts.carried > 0 || durability == Durability::Os, "{counts:?}");
     println!("{durability:?}: {counts:?}");
 }
 

@@ -156,3 +156,11 @@ fn entries_are_in_the_order_of_their_numbers_whatever_their_times_say() {
     }
     assert!(replay.open().is_empty());
 }
+
+#[test]
+fn a_post_whose_reservation_is_among_entries_that_are_gone_counts() {
+    let mut replay = Replay::default();
+    assert_eq!(replay.apply(7, post(1, Some(Decimal::TWO))), Ok(()));
+    assert_eq!(replay.apply(8, post(1, Some(Decimal::TWO))), Ok(()));
+    assert_eq!((replay.posts(), replay.repeats()), (1, 1));
+}
