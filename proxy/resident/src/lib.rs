@@ -105,12 +105,15 @@ mod tests {
 
     #[test]
     fn what_was_given_back_is_out_of_memory_and_runs_on() {
-        // The kernel fetches more than what is touched, so a part is back at once.
-        let before = resident_kib();
-        let bytes = give_back().unwrap();
-        let after = resident_kib();
-        assert!(bytes > 0);
-        assert!(after < before, "{before} KiB before, {after} KiB after");
+        // The kernel fetches more than what is touched, so a part is back at once. What other tests
+        // run at the same moment may be back as well.
+        let attempts = (0..100).map(|_| {
+            let before = resident_kib();
+            assert!(give_back().unwrap() > 0);
+            (before, resident_kib())
+        });
+        let all: Vec<_> = attempts.collect();
+        assert!(all.iter().any(|(before, after)| after < before), "KiB before and after: {all:?}");
         assert_eq!(format!("{:?}", [1.5, 2.0]), "[1.5, 2.0]");
     }
 
