@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use self::judge::SentRequest;
 use crate::client::Client;
 use crate::fixtures::{CHAT, DONE, STREAM_CHAT};
-use crate::gateway::Setup;
+use crate::gateway::{Setup, binary};
 use crate::http::post;
 use crate::pacing::{self, LONG_CHAT, SLOW_CHAT, pass};
 use crate::patience::{Limit, PATIENCE, START_MAX};
@@ -113,6 +113,8 @@ fn kill(kills: usize, seed: u64, setup: impl Fn() -> Setup) -> (TempDir, Vec<Sen
     let mut folder = tempfile::tempdir().expect("a temporary folder");
     let mut taken: Vec<SentRequest> = Vec::new();
     let mut finished = 0;
+    // So that no start waits for the program to be built.
+    binary();
     for life in 0..kills {
         let started = Limit::begin();
         let gateway = setup().start_in(folder);
