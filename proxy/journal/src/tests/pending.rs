@@ -109,11 +109,13 @@ fn a_completion_that_is_not_taken_leaves_its_request_pending() {
     numbers.clone().for_each(|number| begin(&journal, number));
     let mut requests = numbers.clone().map(|number| find(&journal, number).unwrap());
     let request = requests.next().unwrap();
-    let written = bench.disk.writes();
-    bench.disk.set(|script| script.stuck_after = Some(written));
-    // Those of others fill the queue. All of them are equally long.
+    bench.disk.set(|script| script.stuck_after = Some(0));
     let is_taken = |other: &PendingRequest| journal.append(&completion(other)).map(drop).is_ok();
-    let others = requests.by_ref().take_while(is_taken).count() as u64;
+    // The writer takes the first one out of the queue and waits for the disk.
+    assert!(requests.next().as_ref().is_some_and(is_taken));
+    bench.disk.wait_until_stuck();
+    // Those of others fill the queue. All of them are equally long.
+    let others = 1 + requests.by_ref().take_while(is_taken).count() as u64;
     let refused = journal.append(&completion(&request)).map(drop);
     let still = find(&journal, 10);
     bench.disk.set(|script| script.stuck_after = None);
