@@ -149,32 +149,21 @@ impl Frames {
         let cut = self.cuts.pop_front_if(|cut| cut.at == 0);
         let begins_segment = cut.is_some();
         let carried = cut.map(|cut| cut.carried).unwrap_or_default();
-        let Some((end, last)) = self.cuts.front().map(|cut| (cut.at, cut.before)) else {
-            let bytes = mem::replace(&mut self.bytes, spare);
-            let last = self.last();
-            let before = mem::replace(&mut self.before, last);
-            let strings = mem::replace(&mut self.strings, self.framer.strings());
-            return Batch {
-                bytes,
-                before,
-                strings,
-                follows: None,
-                last,
-                begins_segment,
-                carried,
-                carried_bytes: 0,
-            };
+        let (rest, last, strings) = match self.cuts.front().map(|cut| (cut.at, cut.before)) {
+            None => (spare, self.last(), self.framer.strings()),
+            Some((end, last)) => {
+                let rest = self.bytes.split_off(end);
+                for cut in &mut self.cuts {
+                    cut.at -= end;
+                }
+                // What follows begins with a checkpoint.
+                (rest, last, StringsSoFar::default())
+            }
         };
-        let rest = self.bytes.split_off(end);
-        for cut in &mut self.cuts {
-            cut.at -= end;
-        }
-        let bytes = mem::replace(&mut self.bytes, rest);
         let before = mem::replace(&mut self.before, last);
-        // What follows begins with a checkpoint.
-        let strings = mem::take(&mut self.strings);
+        let strings = mem::replace(&mut self.strings, strings);
         Batch {
-            bytes,
+            bytes: mem::replace(&mut self.bytes, rest),
             before,
             strings,
             follows: None,
