@@ -6,9 +6,9 @@
 //! ```
 //!
 //! In a copy that `taximeter backup` has made, the second line is `copied`. The first process that
-//! writes to such a journal makes a new UUID, and the file names the old one from then on. So entries that the
-//! original and its copy get from then on belong to two ledgers. Who copies the files in another way
-//! gets two ledgers with one identity.
+//! writes to such a journal makes a new UUID, and the file names the old one from then on. So
+//! entries that the original and its copy get from then on belong to two ledgers. Who copies the
+//! files in another way gets two ledgers with one identity.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;

@@ -29,14 +29,14 @@
 //!
 //! # Start
 //!
-//! A segment begins with the entries of all requests that are open there (`carried` in `ledger`), so
-//! a start reads from the checkpoint behind them up to the end. Where they are missing or damaged,
-//! it reads from the oldest reservation that was open at the last checkpoint. Of each entry it reads only what changes a sum. It cuts off a torn tail. It posts the requests that
-//! were open as `gateway_died`, at the price of their admission: with their last progress, or, if
-//! they had reported none, with a prompt that is estimated from the length of the body. Then it
-//! writes a checkpoint. If the volume has no room for these, they are the first entries of the
-//! queue, and the writer tries until there is room. `taximeter verify` reads everything
-//! (`examine.rs`).
+//! A segment begins with the entries of all requests that are open there (`carried` in `ledger`),
+//! so a start reads from the checkpoint behind them up to the end. Where they are missing or
+//! damaged, it reads from the oldest reservation that was open at the last checkpoint. Of each
+//! entry it reads only what changes a sum. It cuts off a torn tail. It posts the requests that were
+//! open as `gateway_died`, at the price of their admission: with their last progress, or, if they
+//! had reported none, with a prompt that is estimated from the length of the body. Then it writes a
+//! checkpoint. If the volume has no room for these, they are the first entries of the queue, and
+//! the writer tries until there is room. `taximeter verify` reads everything (`examine.rs`).
 //!
 //! # Pending requests
 //!
@@ -49,10 +49,10 @@
 //! # Marks
 //!
 //! After each sync the file gets a mark: it says up to which entry everything is on disk
-//! (`SyncMark` in `ledger`). Damage after the last mark is a torn end, because a power cut may leave
-//! any blocks of what was not synced (`promise.rs`). The start leaves the damage out and keeps the
-//! whole entries after it. With `durability: os` nothing is synced, so the damage may as well be rot. It stops
-//! the start.
+//! (`SyncMark` in `ledger`). Damage after the last mark is a torn end, because a power cut may
+//! leave any blocks of what was not synced (`promise.rs`). The start leaves the damage out and
+//! keeps the whole entries after it. With `durability: os` nothing is synced, so the damage may as
+//! well be rot. It stops the start.
 //!
 //! # Digests
 //!
@@ -67,9 +67,9 @@
 //!
 //! Damage before the end stops the start. With `recovery: salvage` the start leaves the damage out
 //! (`salvage.rs`): it accepts an entry after the damage again once the entry's payload passes its
-//! check and its head follows from the chain of the entry before it (`find_resume_point` in `ledger`).
-//! A segment that is only a header says how many entries it replaces. Their numbers are not given
-//! again.
+//! check and its head follows from the chain of the entry before it (`find_resume_point` in
+//! `ledger`). A segment that is only a header says how many entries it replaces. Their numbers are
+//! not given again.
 //!
 //! # Compression
 //!

@@ -1,4 +1,5 @@
-//! A batch of requests, corrections and counts of refusals that is added to a store at once, and its sums per hour.
+//! A batch of requests, corrections and counts of refusals that is added to a store at once, and
+//! its sums per hour.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -162,7 +163,8 @@ impl<'b, 'a> NewHours<'b, 'a> {
         Self { batch, running: HashMap::default(), hours: Hours::default() }
     }
 
-    /// Adds a request of the batch that was not in the store. One that has used nothing is in no hour.
+    /// Adds a request of the batch that was not in the store. One that has used nothing is in no
+    /// hour.
     pub(super) fn add_post(&mut self, post: &NewPost<'a>) {
         let Some(form) = self.batch.form(post).filter(|form| !form.used_nothing(&post.numbers))
         else {

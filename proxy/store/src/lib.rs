@@ -22,10 +22,11 @@
 //!
 //! `Database` says what a database must do. `sqlite/` and `postgres/` implement it. Shared code is
 //! next to it: `feed` (journals to batches), `rejected` (entries that cannot be read, one file
-//! each), `post` (the members that the store reads of a record), `forms` (what many requests have in
-//! common), `batch` (a batch, added up per hour), `granularity` (several hours in one sum), `ask` (questions), `audit` (whether the sums are
-//! those of the requests). A thread of `serve` feeds the store, and so does every command that
-//! queries it and may write it. Others only read it (`reading.rs`).
+//! each), `post` (the members that the store reads of a record), `forms` (what many requests have
+//! in common), `batch` (a batch, added up per hour), `granularity` (several hours in one sum),
+//! `ask` (questions), `audit` (whether the sums are those of the requests). A thread of `serve`
+//! feeds the store, and so does every command that queries it and may write it. Others only read it
+//! (`reading.rs`).
 //!
 //! # Bills
 //!

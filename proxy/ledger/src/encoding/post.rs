@@ -52,12 +52,6 @@ impl<'a> PostBytes<'a> {
         out.push(END);
     }
 
-    /// Length of the complete payload.
-    #[must_use]
-    pub const fn payload_bytes(&self) -> usize {
-        ID_BYTES + self.strings.len() + self.members.len() + 1
-    }
-
     /// What sums and bills need.
     ///
     /// # Errors

@@ -58,8 +58,8 @@ pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", CONVERTING)
 }
 
-/// Moves the next rows: requests, which are those of `ledger`, then corrections. Whether there were any. Needs an open
-/// transaction.
+/// Moves the next rows: requests, which are those of `ledger`, then corrections. Whether there were
+/// any. Needs an open transaction.
 pub(super) fn go_on(
     connection: &Connection,
     ledger: LedgerId,

@@ -46,7 +46,8 @@ const fn maybe(
     kind: FieldKind,
     cell: for<'a> fn(&'a Record) -> Cell<'a>,
 ) -> Column {
-    Column { field: Field { name, kind, nullable: true, distinct: false }, cell }
+    let column = one(name, kind, cell);
+    Column { field: Field { nullable: true, ..column.field }, ..column }
 }
 
 /// A column whose values hardly ever repeat.
