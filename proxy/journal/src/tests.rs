@@ -10,6 +10,7 @@ mod foreign;
 mod forgery;
 mod format4;
 mod identity;
+mod kinds;
 mod memory;
 mod model;
 mod pending;
