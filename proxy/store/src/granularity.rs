@@ -7,6 +7,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
+use serde::Serializer as _;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use taximeter_billing::{HourKey, Sums, add_exactly};
 
@@ -63,8 +64,18 @@ impl Numbered {
         Ok(Self { sums, quantities })
     }
 
+    /// The quantities, as they are kept.
+    ///
+    /// Errors: none that is known.
+    pub(super) fn quantities_json(&self) -> Result<String, serde_json::Error> {
+        let mut json = Vec::new();
+        let quantities = self.quantities.iter().map(|(line, quantity)| (line, quantity));
+        serde_json::Serializer::new(&mut json).collect_map(quantities)?;
+        String::from_utf8(json).map_err(serde::ser::Error::custom)
+    }
+
     /// Adds `other`; `None` where a sum cannot be kept exactly: nothing was added then.
-    fn add(&mut self, other: &Self) -> Option<()> {
+    pub(super) fn add(&mut self, other: &Self) -> Option<()> {
         let mut sums = self.sums.clone();
         sums.add(&other.sums)?;
         let mut added = Vec::with_capacity(other.quantities.len());

@@ -6,6 +6,7 @@ mod convert;
 mod files;
 mod hold;
 mod hours;
+mod known;
 mod log;
 mod reading;
 mod rebuild;
@@ -31,6 +32,7 @@ use super::keeper::STORE;
 use super::post::Post;
 
 use self::files::{BUSY_TIMEOUT, fault, file_at, no_copy};
+use self::known::Known;
 use self::reading::Unchanged;
 
 pub use self::hold::Held;
@@ -46,6 +48,7 @@ pub(super) struct Sqlite {
     connection: Connection,
     path: PathBuf,
     kind: Kind,
+    known: Known,
 }
 
 /// What may be done with an open database.
@@ -116,7 +119,7 @@ impl Sqlite {
         };
         let connection = connect().map_err(|source| fault(&path, source))?;
         let kind = Kind::Own(file_at(&path)?);
-        Ok(Self { connection, path, kind })
+        Ok(Self { connection, path, kind, known: Known::default() })
     }
 
     /// Opens the database in `data_dir` to read it, and makes no file there; `None` where there is
@@ -145,7 +148,12 @@ impl Sqlite {
         let path = path.to_owned();
         if reading::is_readable(&path) {
             let (connection, unchanged) = reading::open(&path)?;
-            return Ok(Self { connection, path, kind: Kind::Read(unchanged) });
+            return Ok(Self {
+                connection,
+                path,
+                kind: Kind::Read(unchanged),
+                known: Known::default(),
+            });
         }
         let (folder, copied) =
             reading::open_files(&path).map_err(|source| no_copy(&path, source))?;
@@ -153,7 +161,7 @@ impl Sqlite {
             .and_then(|connection| reading::copy_of(Some(&connection)))
             .map_err(|source| no_copy(&path, source))?;
         drop(folder);
-        Ok(Self { connection, path, kind: Kind::Copy })
+        Ok(Self { connection, path, kind: Kind::Copy, known: Known::default() })
     }
 
     /// A copy that can be changed, and is gone with this process: of `of`, or of an empty database
@@ -170,7 +178,7 @@ impl Sqlite {
         if let Some(Self { kind: Kind::Read(Some(unchanged)), .. }) = &of {
             unchanged.check(&path)?;
         }
-        let mut copy = Self { connection, path, kind: Kind::Copy };
+        let mut copy = Self { connection, path, kind: Kind::Copy, known: Known::default() };
         if !copy.has_tables()? {
             copy.change(make_tables)?;
         }
@@ -261,10 +269,15 @@ impl Database for Sqlite {
 
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
         self.shorten_log(log::LOG_BYTES_MAX)?;
-        self.change(|connection| add::batch(connection, batch))
+        // It does not come back if nothing was added.
+        let mut known = std::mem::take(&mut self.known);
+        let added = self.change(|connection| add::batch(connection, &mut known, batch))?;
+        self.known = known;
+        Ok(added)
     }
 
     fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError> {
+        self.known = Known::default();
         self.ask(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
         let rebuilt = self
             .change(rebuild::set_aside)
@@ -277,6 +290,7 @@ impl Database for Sqlite {
         if done.is_err() && !self.connection.is_autocommit() {
             self.ask(|connection| connection.execute_batch("ROLLBACK"))?;
         }
+        self.known = Known::default();
         // All of it went through the log at once. Who reads it now keeps it long until later.
         let _ = self.shorten_log(log::LOG_KEPT_BYTES_MAX);
         done

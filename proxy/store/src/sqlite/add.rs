@@ -1,11 +1,14 @@
 //! Adds a batch to the SQLite tables.
 
+use std::sync::{Arc, LazyLock};
+
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params};
 use sha2::{Digest as _, Sha256};
 use taximeter_ledger::{Correction, RequestId};
 
 use super::ask::{self, unreadable};
 use super::hours;
+use super::known::Known;
 use super::refusals;
 use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
 use crate::forms::Form;
@@ -18,14 +21,12 @@ const ADD_REQUEST: &str = "
 /// Columns of a request that are given.
 const COLUMNS: usize = 5;
 /// So many requests are added at once: a third of the cost is that of the statement.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 /// Adds those before the first one that is here already.
-const ADD_REQUESTS: &str = "
-    INSERT OR FAIL INTO requests (started_at, id, form, seq, members) VALUES
-        (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?),
-        (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?),
-        (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?),
-        (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?)";
+static ADD_REQUESTS: LazyLock<String> = LazyLock::new(|| {
+    let rows = vec!["(?, ?, ?, ?, ?)"; AT_ONCE].join(", ");
+    format!("INSERT OR FAIL INTO requests (started_at, id, form, seq, members) VALUES {rows}")
+});
 const REQUEST: &str = "
     SELECT ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
@@ -47,13 +48,18 @@ const WAIT_NO_LONGER: &str = "
 const SET_CURSOR: &str = "INSERT OR REPLACE INTO cursors VALUES (?1, ?2, ?3)";
 
 /// Adds what is new, to the hours as well. Needs an open transaction.
-pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Result<Added> {
+pub(super) fn batch(
+    connection: &Connection,
+    known: &mut Known,
+    batch: &Batch<'_>,
+) -> rusqlite::Result<Added> {
+    known.check(connection)?;
     let mut hours = NewHours::new(batch);
     let mut added = Added::default();
     let waiting = connection.query_row(ANY_WAITING, [], |row| row.get(0))?;
-    let mut forms = FormNumbers(vec![None; batch.forms.len()]);
+    let mut forms = vec![None; batch.forms.len()];
     let mut add = connection.prepare_cached(ADD_REQUEST)?;
-    let mut add_all = connection.prepare_cached(ADD_REQUESTS)?;
+    let mut add_all = connection.prepare_cached(&ADD_REQUESTS)?;
     // In the order of the index, so that each one goes behind the one before.
     let mut posts: Vec<_> = batch.posts.iter().collect();
     posts.sort_by_key(|post| post.numbers.started_at.as_microsecond());
@@ -61,7 +67,7 @@ pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Res
     for posts in posts.chunks(AT_ONCE) {
         rows.clear();
         for post in posts {
-            rows.push((*post, forms.number(connection, batch, post)?));
+            rows.push((*post, form_of(connection, known, batch, post, &mut forms)?));
         }
         let is_full = rows.len() == AT_ONCE;
         let first = if is_full { add_posts(connection, &mut add_all, &rows)? } else { 0 };
@@ -80,7 +86,7 @@ pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Res
     for amendment in &batch.corrections {
         added.corrections += u64::from(add_correction(connection, amendment, &mut hours)?);
     }
-    hours::add(connection, &mut hours.finish())?;
+    hours::add(connection, known, &mut hours.finish())?;
     refusals::add(connection, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
         let mut set = connection.prepare_cached(SET_CURSOR)?;
@@ -89,30 +95,32 @@ pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Res
     Ok(added)
 }
 
-/// The numbers of a batch's forms in the table, as far as they were asked for. They hold for one
-/// transaction: another process may number forms anew.
-struct FormNumbers(Vec<Option<i64>>);
-
-impl FormNumbers {
-    fn number(
-        &mut self,
-        connection: &Connection,
-        batch: &Batch<'_>,
-        post: &NewPost<'_>,
-    ) -> rusqlite::Result<i64> {
-        if let Some(Some(number)) = self.0.get(post.form) {
-            return Ok(*number);
-        }
-        let form = batch.form(post).ok_or(rusqlite::Error::InvalidQuery)?;
-        let number = form_number(connection, form)?;
-        if let Some(place) = self.0.get_mut(post.form) {
-            *place = Some(number);
-        }
-        Ok(number)
+/// The number of the form of a post. `forms` has those of the batch that were asked for before.
+fn form_of(
+    connection: &Connection,
+    known: &mut Known,
+    batch: &Batch<'_>,
+    post: &NewPost<'_>,
+    forms: &mut [Option<i64>],
+) -> rusqlite::Result<i64> {
+    let place = forms.get_mut(post.form).ok_or(rusqlite::Error::InvalidQuery)?;
+    if let Some(number) = place {
+        return Ok(*number);
     }
+    let form = batch.form(post).ok_or(rusqlite::Error::InvalidQuery)?;
+    let key = (form.ledger, Arc::clone(&form.strings));
+    let number = match known.forms.get(&key) {
+        Some(number) => *number,
+        None => {
+            let number = form_number(connection, form)?;
+            known.forms.insert(key, number);
+            number
+        }
+    };
+    Ok(*place.insert(number))
 }
 
-/// The number of a form; a new one when it is new.
+/// The number of a form in the table; a new one when it is new.
 fn form_number(connection: &Connection, form: &Form) -> rusqlite::Result<i64> {
     let ledger = form.ledger.0.as_bytes();
     let digest = Sha256::new_with_prefix(ledger).chain_update(&form.strings).finalize();
@@ -120,12 +128,12 @@ fn form_number(connection: &Connection, form: &Form) -> rusqlite::Result<i64> {
     let digest = i64::from_le_bytes(*digest);
     let found = connection
         .prepare_cached(FORM)?
-        .query_row((digest, ledger, &form.strings), |row| row.get(0))
+        .query_row((digest, ledger, &*form.strings), |row| row.get(0))
         .optional()?;
     found.map_or_else(
         || {
             let mut add = connection.prepare_cached(ADD_FORM)?;
-            add.insert((digest, ledger, &form.tenant, &form.strings))
+            add.insert((digest, ledger, &form.tenant, &*form.strings))
         },
         Ok,
     )

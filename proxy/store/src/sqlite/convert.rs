@@ -10,6 +10,7 @@ use taximeter_ledger::{Correction, EncodedEntry, Entry, LedgerId, Payload, Recor
 
 use super::add;
 use super::ask::unreadable;
+use super::known::Known;
 use super::schema;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
@@ -115,7 +116,7 @@ fn add_requests(
             .and_then(|post| batch.push_post(Place { ledger, seq: *seq }, post))
             .map_err(|error| unreadable(2, error))?;
     }
-    add::batch(connection, &batch).map(|added| added.posts)
+    add::batch(connection, &mut Known::default(), &batch).map(|added| added.posts)
 }
 
 fn add_corrections(
@@ -129,7 +130,7 @@ fn add_corrections(
         let amendment = Amendment::read(*seq, payload);
         batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
     }
-    add::batch(connection, &batch).map(|added| added.corrections)
+    add::batch(connection, &mut Known::default(), &batch).map(|added| added.corrections)
 }
 
 /// The complete payloads of entries.

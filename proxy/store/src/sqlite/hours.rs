@@ -9,6 +9,7 @@ use rust_decimal::Decimal;
 use taximeter_billing::{Hour, HourKey, LineKey, Period, Sums};
 
 use super::ask::{money, tokens, unreadable};
+use super::known::Known;
 use crate::batch::Hours;
 use crate::granularity::{Gathering, Granularity, Numbered};
 
@@ -41,36 +42,72 @@ const HOURS: &str = "
     ORDER BY hour, combination, part";
 const DIMENSIONS: &str = "SELECT dimensions FROM combinations WHERE number = ?1";
 
-/// What the numbers of lines stand for, as far as they were met since the transaction or question
-/// began: another process may number them anew.
+/// What the numbers of lines stand for, as far as they were met since the question began: another
+/// process may number them anew.
 #[derive(Default)]
-struct Lines {
-    by_number: HashMap<i64, LineKey>,
-    numbers: HashMap<LineKey, i64>,
-}
+struct Lines(HashMap<i64, LineKey>);
 
 /// Adds `added` to the hours that are here. Needs an open transaction.
-pub(super) fn add(connection: &Connection, added: &mut Hours) -> rusqlite::Result<()> {
-    let mut lines = Lines::default();
+pub(super) fn add(
+    connection: &Connection,
+    known: &mut Known,
+    added: &mut Hours,
+) -> rusqlite::Result<()> {
     for (key, parts) in added.take() {
-        let combination = combination(connection, &key)?;
+        let hour = key.hour.as_microsecond();
+        let combination = known.combination(key, |key| combination(connection, key))?;
         for added in parts {
-            let hour = key.hour.as_microsecond();
-            let mut last = connection.prepare_cached(LAST_PART)?;
-            let last = last.query_row((hour, combination), |row| {
-                Ok((row.get(11)?, lines.hour(connection, numbered(row)?)?))
-            });
-            let (part, sum) = match last.optional()? {
+            let added = with_numbers(connection, known, added)?;
+            let last = match known.parts.remove(&(hour, combination)) {
+                None => last_part(connection, hour, combination)?,
+                last => last,
+            };
+            let (part, sum) = match last {
                 None => (0, added),
                 Some((part, mut sum)) => match sum.add(&added) {
-                    Ok(()) => (part, sum),
-                    Err(_) => (part + 1, added),
+                    Some(()) => (part, sum),
+                    None => (part + 1, added),
                 },
             };
-            write(connection, &mut lines, (hour, combination, part), &sum)?;
+            write(connection, (hour, combination, part), &sum)?;
+            known.parts.insert((hour, combination), (part, sum));
         }
     }
     Ok(())
+}
+
+fn last_part(
+    connection: &Connection,
+    hour: i64,
+    combination: i64,
+) -> rusqlite::Result<Option<(i64, Numbered)>> {
+    let mut last = connection.prepare_cached(LAST_PART)?;
+    last.query_row((hour, combination), |row| Ok((row.get(11)?, numbered(row)?))).optional()
+}
+
+/// An hour with numbers in place of its lines; new ones for new lines.
+fn with_numbers(
+    connection: &Connection,
+    known: &mut Known,
+    hour: Hour,
+) -> rusqlite::Result<Numbered> {
+    let mut numbered = Numbered { sums: hour.sums, quantities: Vec::new() };
+    for (line, quantity) in hour.lines {
+        let number = match known.lines.get(&line) {
+            Some(number) => *number,
+            None => {
+                let json = json(&line)?;
+                let number = match number(connection, LINE_NUMBER, &json)? {
+                    Some(number) => number,
+                    None => connection.prepare_cached(ADD_LINE)?.insert([&json])?,
+                };
+                known.lines.insert(line, number);
+                number
+            }
+        };
+        numbered.quantities.push((number, quantity));
+    }
+    Ok(numbered)
 }
 
 /// Shows the sums of whole hours, as finely as `granularity` says; those that it tells apart by the hour
@@ -129,15 +166,10 @@ fn numbered(row: &Row<'_>) -> rusqlite::Result<Numbered> {
 
 fn write(
     connection: &Connection,
-    lines: &mut Lines,
     (hour, combination, part): (i64, i64, i64),
-    sum: &Hour,
+    sum: &Numbered,
 ) -> rusqlite::Result<()> {
-    let Hour { sums, lines: quantities } = sum;
-    let quantities: BTreeMap<i64, Decimal> = quantities
-        .iter()
-        .map(|(line, quantity)| Ok((lines.number(connection, line)?, *quantity)))
-        .collect::<rusqlite::Result<_>>()?;
+    let sums = &sum.sums;
     let text = |amount: Option<Decimal>| amount.map(|amount| amount.to_string());
     connection.prepare_cached(SET_PART)?.execute(params![
         hour,
@@ -153,7 +185,7 @@ fn write(
         sums.unknown_cost_requests,
         sums.counted_requests.cast_signed(),
         sums.unknown_usage_requests,
-        json(&quantities)?,
+        sum.quantities_json().map_err(unwritable)?,
     ])?;
     Ok(())
 }
@@ -188,7 +220,7 @@ impl Lines {
     /// What `number` stands for.
     fn line(&mut self, connection: &Connection, number: i64) -> rusqlite::Result<&LineKey> {
         use std::collections::hash_map::Entry;
-        match self.by_number.entry(number) {
+        match self.0.entry(number) {
             Entry::Occupied(line) => Ok(line.into_mut()),
             Entry::Vacant(place) => {
                 let mut query = connection.prepare_cached(LINE)?;
@@ -197,20 +229,6 @@ impl Lines {
             }
         }
     }
-
-    /// The number that stands for `line`; a new one when it is new.
-    fn number(&mut self, connection: &Connection, line: &LineKey) -> rusqlite::Result<i64> {
-        if let Some(number) = self.numbers.get(line) {
-            return Ok(*number);
-        }
-        let json = json(line)?;
-        let number = match number(connection, LINE_NUMBER, &json)? {
-            Some(number) => number,
-            None => connection.prepare_cached(ADD_LINE)?.insert([&json])?,
-        };
-        self.numbers.insert(line.clone(), number);
-        Ok(number)
-    }
 }
 
 fn number(connection: &Connection, question: &str, json: &str) -> rusqlite::Result<Option<i64>> {
@@ -218,6 +236,9 @@ fn number(connection: &Connection, question: &str, json: &str) -> rusqlite::Resu
 }
 
 fn json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+    serde_json::to_string(value).map_err(unwritable)
+}
+
+fn unwritable(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(error.into())
 }

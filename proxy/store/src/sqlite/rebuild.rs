@@ -7,6 +7,7 @@ use taximeter_ledger::Payload;
 
 use super::add;
 use super::ask::{self, unreadable};
+use super::known::Known;
 use super::schema;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
@@ -58,7 +59,7 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
                 .and_then(|post| batch.push_post(*place, post))
                 .map_err(|error| unreadable(2, error))?;
         }
-        let added = add::batch(connection, &batch)?;
+        let added = add::batch(connection, &mut Known::default(), &batch)?;
         kept.kept_records += added.posts;
         Ok(())
     })?;
@@ -72,7 +73,7 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
             let amendment = Amendment::read(place.seq, payload);
             batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
         }
-        let added = add::batch(connection, &batch)?;
+        let added = add::batch(connection, &mut Known::default(), &batch)?;
         kept.kept_corrections += added.corrections;
         Ok(())
     })?;

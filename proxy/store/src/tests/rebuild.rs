@@ -1,5 +1,7 @@
 //! Tests of stores that are rebuilt, and of stores in an earlier format.
 
+use taximeter_ledger::TenantId;
+
 use super::hours::{changed, correction, entries as correction_entries};
 use super::*;
 
@@ -72,6 +74,26 @@ fn others_see_the_store_as_it_was_until_it_is_rebuilt() {
     });
     store.rebuild(&mut [watched]).unwrap();
     assert_eq!(seen, Some(bill_of_all(&entries)));
+}
+
+#[test]
+fn who_feeds_goes_on_rightly_after_another_process_has_numbered_all_rows_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let [mut feeding, mut rebuilding] = [(); 2].map(|()| Store::open(dir.path()).unwrap());
+    let entries = journal((0..40).map(|number| Record {
+        tenant: TenantId::new(&format!("tenant-{}", number % 7)).unwrap(),
+        ..record(number)
+    }));
+    for (fed, shown) in [(10, 3), (20, 9), (30, 14)] {
+        catch_up(&mut feeding, &entries[..fed]);
+        rebuilding.rebuild(&mut [feed(&entries[shown..fed])]).unwrap();
+    }
+    catch_up(&mut feeding, &entries);
+    assert_eq!(bill(&mut feeding, "tenant,model,hour"), bill_of_all(&entries));
+    let tenant = |record: &Record| record.tenant.clone();
+    let found = records(&mut feeding, &Filter::default(), None);
+    let expected = (0..40).map(|number| format!("tenant-{}", number % 7));
+    assert!(found.iter().map(tenant).eq(expected.map(|it| TenantId::new(&it).unwrap())));
 }
 
 on_postgres! {

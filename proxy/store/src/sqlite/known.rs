@@ -1,0 +1,63 @@
+//! What a connection has met: numbers of rows that others name, and the last sums. It need not ask
+//! again until another connection changes the database.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use jiff::Timestamp;
+use rusqlite::Connection;
+use taximeter_billing::{HourKey, LineKey};
+use taximeter_ledger::LedgerId;
+
+use crate::granularity::Numbered;
+
+/// Most of each kind that are kept for the next batch.
+const KEPT_MAX: usize = 1024;
+
+/// An hour of a combination: its first instant, in microseconds since 1970, and the number of the
+/// combination.
+type HourRow = (i64, i64);
+
+/// What a connection has met. Whoever undoes a change must forget it.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Of the database when this was met.
+    version: Option<i64>,
+    /// Forms by their ledger and their strings.
+    pub(super) forms: HashMap<(LedgerId, Arc<[u8]>), i64, RandomState>,
+    /// Combinations, whose hour means nothing.
+    combinations: HashMap<HourKey, i64, RandomState>,
+    pub(super) lines: HashMap<LineKey, i64, RandomState>,
+    /// The last part of hours, and its number.
+    pub(super) parts: HashMap<HourRow, (i64, Numbered), RandomState>,
+}
+
+impl Known {
+    /// Forgets what may have changed, and what there is too much of. Needs an open transaction.
+    pub(super) fn check(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        // It is another one after each commit of another connection.
+        let mut version = connection.prepare_cached("PRAGMA data_version")?;
+        let version = Some(version.query_row([], |row| row.get(0))?);
+        let sizes = [self.forms.len(), self.combinations.len(), self.lines.len(), self.parts.len()];
+        if self.version != version || sizes.iter().any(|size| *size > KEPT_MAX) {
+            *self = Self { version, ..Self::default() };
+        }
+        Ok(())
+    }
+
+    /// The number of the combination of `key`. `ask` finds or gives one that is not known.
+    pub(super) fn combination(
+        &mut self,
+        mut key: HourKey,
+        ask: impl FnOnce(&HourKey) -> rusqlite::Result<i64>,
+    ) -> rusqlite::Result<i64> {
+        key.hour = Timestamp::UNIX_EPOCH;
+        if let Some(number) = self.combinations.get(&key) {
+            return Ok(*number);
+        }
+        let number = ask(&key)?;
+        self.combinations.insert(key, number);
+        Ok(number)
+    }
+}
