@@ -226,7 +226,7 @@ impl Store {
     /// Opens the store in a PostgreSQL database. It creates the store if there is none. `gateway` is
     /// the name of the gateway whose journals are fed. It must be unique in the database.
     ///
-    /// Errors: `Format`, `Damaged`, `Unavailable`.
+    /// Errors: `OlderDatabase`, `Format`, `Damaged`, `Unavailable`.
     pub fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         let database = Box::new(Postgres::open(url, gateway)?);
         Ok(Self { database, is_shared: true, read_in: None })

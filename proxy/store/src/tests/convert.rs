@@ -1,6 +1,8 @@
 //! Tests of the conversion of stores of formats 2 and 3, whose rows are JSON. Each one is made of a
 //! store of today: the same rows in the tables of then.
 
+mod cut;
+mod postgres;
 mod sqlite;
 
 use jiff::SignedDuration;
