@@ -2,6 +2,8 @@
 //! that this version's predecessor left when it was killed: with a running stream, a correction, counts
 //! of refusals, and a store that lags behind. The other files in `convert/` are what its commands said.
 
+mod postgres;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

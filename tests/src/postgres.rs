@@ -175,8 +175,15 @@ impl Server {
     ///
     /// Errors: the server is not there.
     pub fn database(&self) -> io::Result<String> {
+        self.copy_of("template1")
+    }
+
+    /// Makes a database with the content of another one, to which nobody may be connected; its name.
+    ///
+    /// Errors: the server is not there, or says no.
+    pub fn copy_of(&self, database: &str) -> io::Result<String> {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
-        self.ask("postgres", &format!("CREATE DATABASE {name}"))?;
+        self.ask("postgres", &format!("CREATE DATABASE {name} TEMPLATE {database}"))?;
         Ok(name)
     }
 

@@ -40,6 +40,9 @@ impl FromStr for RequestId {
 pub struct LedgerId(pub Uuid);
 
 impl LedgerId {
+    /// That of requests that a shared store has from an older version: its ledgers had no id.
+    pub const UNKNOWN: Self = Self(Uuid::nil());
+
     /// What the checks of its frames are seeded with.
     pub(crate) fn seed(self) -> u32 {
         crc32c::crc32c(self.0.as_bytes())

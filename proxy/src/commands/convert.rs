@@ -1,17 +1,14 @@
 //! `taximeter convert`: makes the ledger of an older version readable.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
-use taximeter_store::StoreError;
 use taximeter_store::convert::convert;
 
 use super::failure::Failure;
-use super::ledger::data_dir;
-use super::load;
+use super::ledger::LedgerArgs;
 use super::progress::Progress;
 use crate::exit::Exit;
 
@@ -20,10 +17,14 @@ Examples:
   taximeter convert --config taximeter.yaml       the ledger of that configuration
   taximeter convert --data-dir /var/lib/taximeter
   taximeter convert --data-dir DIR --salvage      leave out what is damaged, and go on
+  taximeter convert --data-dir DIR --store postgres://…
 
 Stop the gateway first. The command needs free space for one file of the journal. It can be killed:
 run it again, and it goes on. The older version reads the ledger no longer, so make a copy with
-taximeter backup if you may want to go back.";
+taximeter backup if you may want to go back.
+
+A PostgreSQL store is converted with all that its gateways have stored there, in small transactions.
+Run the command for the data directory of each gateway. The first run converts the store.";
 
 /// Converts the ledger of an older version, in place
 #[derive(Debug, Args)]
@@ -34,13 +35,8 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     salvage: bool,
 
-    /// Configuration of the gateway, which has the path of the ledger
-    #[arg(long, value_name = "FILE", env = "TAXIMETER_CONFIG")]
-    config: Option<PathBuf>,
-
-    /// Data directory of the gateway [default: data_dir of the configuration, else ./taximeter-data]
-    #[arg(long, value_name = "DIR", env = "TAXIMETER_DATA_DIR")]
-    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    ledger: LedgerArgs,
 }
 
 /// Converts the ledger. Prints what it did to `out`, and what is damaged to `err`.
@@ -52,14 +48,11 @@ pub(crate) fn run(
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let config = args.config.as_deref().map(load::config).transpose().map_err(Failure::from)?;
-    let dir = data_dir(args.data_dir.as_deref(), config.as_ref());
-    if !dir.is_dir() {
-        return Err(Failure::from(StoreError::NoDataDir(dir)).into());
-    }
+    let ledger = args.ledger.find()?;
+    let fed = ledger.fed_by_its_gateway()?;
     let mut progress = Progress::new("reading");
     let mut steps = |what| progress.advance_in(what);
-    let is_done = convert(&dir, args.salvage, now, &mut steps, (out, err));
+    let is_done = convert(&ledger.data_dir, &fed, args.salvage, now, &mut steps, (out, err));
     progress.end();
     Ok(if is_done.map_err(Failure::from)? { ExitCode::SUCCESS } else { Exit::Failed.into() })
 }

@@ -142,7 +142,7 @@ impl Ledger {
     /// Errors: as [`open`](Self::open), and `Closed`.
     pub(super) fn open_as_its_gateway(&self, to_rebuild: bool) -> Result<Store, Failure> {
         let dir = &self.data_dir;
-        let Asks::Database(url) = &self.asks else {
+        let Asks::Database(_) = &self.asks else {
             self.check_own()?;
             if to_rebuild {
                 taximeter_store::check_keeper(dir)?;
@@ -153,10 +153,23 @@ impl Ledger {
                 opened => Ok(opened?),
             };
         };
+        Ok(self.fed_by_its_gateway()?.open()?)
+    }
+
+    /// The store, as the gateway of the directory feeds it.
+    ///
+    /// Errors: there is no such directory. `Elsewhere` if the arguments name no store and the gateway
+    /// feeds a database.
+    pub(super) fn fed_by_its_gateway(&self) -> Result<Location, Failure> {
+        let dir = &self.data_dir;
         let canonical = dir.canonicalize().map_err(|_| StoreError::NoDataDir(dir.clone()))?;
+        let Asks::Database(url) = &self.asks else {
+            self.check_own()?;
+            return Ok(Location::DataDir(dir.clone()));
+        };
         let gateway = self.fed()?.map(|fed| fed.gateway);
         let gateway = gateway.unwrap_or_else(|| canonical.display().to_string());
-        Ok(Store::connect(url, &gateway)?)
+        Ok(Location::Postgres { url: url.clone(), gateway })
     }
 
     /// Opens the store for corrections. They go to the journal in the data directory, so that

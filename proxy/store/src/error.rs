@@ -43,6 +43,15 @@ pub enum StoreError {
         /// The data directory.
         dir: PathBuf,
     },
+    /// The same, of a database.
+    #[error(
+        "the store {store} is of an older taximeter; run `taximeter convert --config FILE` with the \
+         configuration of a gateway that feeds it, which converts the ledger of an older taximeter"
+    )]
+    OlderDatabase {
+        /// Where it is.
+        store: String,
+    },
     /// Not a store, or not whole.
     #[error(
         "the store {store} is damaged: {source}; move it away and run this again, and it is built \

@@ -24,7 +24,8 @@
 //! next to it: `feed` (journals to batches), `rejected` (entries that cannot be read, one file
 //! each), `post` (the members that the store reads of a record), `forms` (what many requests have
 //! in common), `batch` (a batch, added up per hour), `granularity` (several hours in one sum),
-//! `ask` (questions), `audit` (whether the sums are those of the requests). A thread of `serve`
+//! `ask` (questions), `audit` (whether the sums are those of the requests), `old_rows` (rows of an
+//! older version, for `convert`). A thread of `serve`
 //! feeds the store, and so does every command that queries it and may write it. Others only read it
 //! (`reading.rs`).
 //!
@@ -92,6 +93,7 @@ mod forms;
 mod granularity;
 mod journals;
 mod keeper;
+mod old_rows;
 mod post;
 mod postgres;
 pub mod push;
@@ -203,10 +205,9 @@ impl fmt::Display for Location {
 }
 
 impl Store {
-    /// Opens the store in `data_dir`. It creates the store if there is none, and updates an older
-    /// format.
+    /// Opens the store in `data_dir`. It creates the store if there is none.
     ///
-    /// Errors: `NoDataDir`, `Format`, `Damaged`, `Unavailable`.
+    /// Errors: `NoDataDir`, `Older`, `Format`, `Damaged`, `Unavailable`.
     pub fn open(data_dir: &Path) -> Result<Self, StoreError> {
         Ok(Self { database: Box::new(Sqlite::open(data_dir)?), is_shared: false, read_in: None })
     }
@@ -222,11 +223,10 @@ impl Store {
         self.is_shared
     }
 
-    /// Opens the store in a PostgreSQL database. It creates the store if there is none, and updates
-    /// an older format. `gateway` is the name of the gateway whose journals are fed. It must be
-    /// unique in the database.
+    /// Opens the store in a PostgreSQL database. It creates the store if there is none. `gateway` is
+    /// the name of the gateway whose journals are fed. It must be unique in the database.
     ///
-    /// Errors: `Format`, `Damaged`, `Unavailable`.
+    /// Errors: `OlderDatabase`, `Format`, `Damaged`, `Unavailable`.
     pub fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         let database = Box::new(Postgres::open(url, gateway)?);
         Ok(Self { database, is_shared: true, read_in: None })

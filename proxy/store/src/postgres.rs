@@ -2,6 +2,7 @@
 
 mod add;
 mod ask;
+mod convert;
 mod corrector;
 mod fault;
 mod hours;
@@ -64,15 +65,19 @@ impl Postgres {
     /// Connects to the database at `url`; makes the tables when there are none. `gateway` is
     /// whose journals are fed, and different from all others.
     ///
-    /// Errors: `Format`, `Damaged`, `Unavailable`.
+    /// Errors: `OlderDatabase`, `Format`, `Damaged`, `Unavailable`.
     pub(super) fn open(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
+        let database = Self::connect(url, gateway)?;
+        database.ask(schema::set_up)?;
+        Ok(database)
+    }
+
+    /// The same, whatever is there, and nothing is made.
+    ///
+    /// Errors: `Unavailable`.
+    pub(super) fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         let name = url.to_string();
-        let open = || {
-            let link = Link::open(url)?;
-            schema::set_up(&link)?;
-            Ok(link)
-        };
-        let link = open().map_err(|fault: Fault| fault.of(&name))?;
+        let link = Link::open(url).map_err(|fault| fault.of(&name))?;
         Ok(Self {
             link,
             url: url.clone(),
@@ -83,6 +88,37 @@ impl Postgres {
             held: false,
             claim: None,
         })
+    }
+
+    /// Converts the next rows of formats 2 and 3, at most so many, or makes another step of that.
+    /// How many they were. `None` if nothing is left to do.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`. The steps before stay done.
+    pub(super) fn convert_some(&self, rows_max: u32) -> Result<Option<Rebuilt>, StoreError> {
+        let step = self.change(|link| convert::step(link, rows_max));
+        step.map_err(|fault| fault.of(&self.name))
+    }
+
+    /// The last entry of `journal` that is here, also in an older format. `None` where no store is.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(super) fn fed(&self, journal: &str) -> Result<Option<Position>, StoreError> {
+        self.ask(|link| match schema::version(link)? {
+            0 => Ok(None),
+            _ => ask::cursor(link, &self.gateway, journal),
+        })
+    }
+
+    /// The entry of `journal` that was at `from` is at `to` now.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(super) fn moved(
+        &self,
+        journal: &str,
+        from: Position,
+        to: Position,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| convert::move_cursor(link, &self.gateway, journal, from, to))
     }
 
     fn ask<T>(&self, question: impl FnOnce(&Link) -> Result<T, Fault>) -> Result<T, StoreError> {
@@ -121,7 +157,8 @@ impl Database for Postgres {
     }
 
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
-        let missing = &Month::of(&batch.posts) - &self.months;
+        let admissions = batch.posts.iter().map(|post| post.numbers.started_at);
+        let missing = &Month::of(admissions) - &self.months;
         let add = |link: &Link| {
             missing.iter().try_for_each(|month| month.make(link))?;
             add::batch(link, &self.gateway, batch)

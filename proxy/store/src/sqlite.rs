@@ -29,6 +29,7 @@ use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
 use super::granularity::Granularity;
 use super::keeper::STORE;
+use super::old_rows;
 use super::post::Post;
 
 use self::files::{BUSY_TIMEOUT, fault, file_at, no_copy};
@@ -78,13 +79,14 @@ impl Sqlite {
     /// Converts the database in `data_dir` if its format is 2 or 3. The requests and corrections that
     /// were moved. `None` where there is no such database.
     ///
-    /// Errors: `Damaged`, `Unavailable`. What was moved before stays so.
+    /// Errors: `Format`, `Damaged`, `Unavailable`. What was moved before stays so.
     pub(super) fn convert(data_dir: &Path) -> Result<Option<Rebuilt>, StoreError> {
         if !data_dir.join(STORE).exists() {
             return Ok(None);
         }
         let mut sqlite = Self::connect(data_dir)?;
-        if !convert::is_old(sqlite.ask(schema::version)?) {
+        if !old_rows::is_old(sqlite.ask(schema::version)?) {
+            sqlite.has_tables()?;
             return Ok(None);
         }
         let ledger = match taximeter_journal::identity(data_dir) {
@@ -192,7 +194,7 @@ impl Sqlite {
         match self.ask(schema::version)? {
             schema::VERSION => Ok(true),
             0 => Ok(false),
-            found if convert::is_old(found) => {
+            found if old_rows::is_old(found) => {
                 let dir = self.path.parent().unwrap_or(&self.path).to_owned();
                 Err(StoreError::Older { store: self.path.display().to_string(), dir })
             }

@@ -14,6 +14,7 @@ macro_rules! on_postgres {
 
 mod audit;
 mod clock;
+mod convert;
 mod hours;
 mod pages;
 mod postgres;

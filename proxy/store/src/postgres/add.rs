@@ -22,7 +22,9 @@ const STATE: &str = "
         EXISTS (SELECT 1 FROM taximeter.corrections WHERE waiting)";
 
 const ADD_REQUESTS: &str = "
-    INSERT INTO taximeter.requests
+    INSERT INTO taximeter.requests (
+        number, started_at, id, ended_at, tenant, upstream, model, input_tokens, output_tokens,
+        ledger, seq, gateway, billed, payload)
     SELECT nextval('taximeter.arrivals'), * FROM unnest(
         $1::bigint[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[],
         $8::bigint[], $9::uuid[], $10::bigint[], $11::text[], $12::boolean[], $13::bytea[])

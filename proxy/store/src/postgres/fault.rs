@@ -29,6 +29,9 @@ pub(super) enum Fault {
         /// What this program writes.
         known: i32,
     },
+    /// Its rows are those of an older program.
+    #[error("its format is older")]
+    Older,
     /// The database cannot be used as it is.
     #[error("{0}")]
     Unfit(String),
@@ -57,6 +60,7 @@ impl Fault {
                 let [found, known] = [found, known].map(i32::unsigned_abs);
                 StoreError::Format { store, found, known }
             }
+            Self::Older => StoreError::OlderDatabase { store },
             _ if self.is_damage() => StoreError::DamagedDatabase { store, source: self.into() },
             _ if self.is_missing() => StoreError::Incomplete { store, source: self.into() },
             _ => StoreError::Unavailable { store, source: self.into() },

@@ -14,7 +14,7 @@ use tokio_postgres::types::Type;
 
 use super::fault::Fault;
 use super::link::Link;
-use crate::batch::NewPost;
+use crate::old_rows;
 
 const TABLES: &str = "
     SET LOCAL search_path = taximeter;
@@ -77,17 +77,6 @@ const TABLES: &str = "
         quantities text NOT NULL,     -- JSON: decimal by number of line
         PRIMARY KEY (hour, combination, part)
     ) WITH (fillfactor = 50);
-    CREATE TABLE refusals (
-        minute bigint NOT NULL,       -- its first instant, microseconds since 1970
-        id uuid NOT NULL,             -- of the entry
-        tenant text NOT NULL,         -- empty if there is none
-        others boolean NOT NULL,      -- for tenants that are not told apart
-        reason text NOT NULL,
-        status integer NOT NULL,      -- 0 if the client had left
-        admitted boolean NOT NULL,    -- whether the requests used nothing, or were refused
-        count bigint NOT NULL,
-        PRIMARY KEY (minute, id, tenant, others, reason, status, admitted)
-    );
     CREATE TABLE cursors (
         gateway text NOT NULL,        -- and its data directory
         journal text NOT NULL,
@@ -98,6 +87,20 @@ const TABLES: &str = "
     CREATE TABLE correctors (
         gateway text PRIMARY KEY,     -- whose journal of corrections may have more than is here
         since bigint NOT NULL         -- microseconds since 1970
+    )";
+
+/// The table that format 2 does not have.
+pub(super) const REFUSALS: &str = "
+    CREATE TABLE IF NOT EXISTS taximeter.refusals (
+        minute bigint NOT NULL,       -- its first instant, microseconds since 1970
+        id uuid NOT NULL,             -- of the entry
+        tenant text NOT NULL,         -- empty if there is none
+        others boolean NOT NULL,      -- for tenants that are not told apart
+        reason text NOT NULL,
+        status integer NOT NULL,      -- 0 if the client had left
+        admitted boolean NOT NULL,    -- whether the requests used nothing, or were refused
+        count bigint NOT NULL,
+        PRIMARY KEY (minute, id, tenant, others, reason, status, admitted)
     )";
 
 /// The format that this program writes.
@@ -121,7 +124,7 @@ pub(super) struct Month(Date);
 
 /// Makes the tables where there are none. One does it, others wait.
 ///
-/// Errors: `Format` where another version made them; `Unfit`.
+/// Errors: `Older` where `taximeter convert` is needed; `Format` where another version made them; `Unfit`.
 pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
     if version(link)? == VERSION {
         return Ok(());
@@ -138,9 +141,11 @@ pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
         0 => {
             link.run(MAKE)?;
             link.run(TABLES)?;
+            link.run(REFUSALS)?;
             link.run(&format!("INSERT INTO taximeter.format VALUES ({VERSION}); COMMIT"))
         }
         VERSION => link.run("COMMIT"),
+        _ if old_rows::is_old(found) => Err(Fault::Older),
         _ => Err(Fault::Format { found, known: VERSION }),
     }
 }
@@ -170,13 +175,13 @@ pub(super) fn begin(link: &Link) -> Result<(), Fault> {
 }
 
 impl Month {
-    /// The months of admission, and the one after each: it is there when it begins.
-    pub(super) fn of(posts: &[NewPost<'_>]) -> BTreeSet<Self> {
-        let admitted = |post: &NewPost<'_>| {
-            let month = Self::at(post.numbers.started_at);
+    /// The months of these admissions, and the one after each: it is there when it begins.
+    pub(super) fn of(admissions: impl Iterator<Item = Timestamp>) -> BTreeSet<Self> {
+        let months = |admitted: Timestamp| {
+            let month = Self::at(admitted);
             [Some(month), month.next()].into_iter().flatten()
         };
-        posts.iter().flat_map(admitted).collect()
+        admissions.flat_map(months).collect()
     }
 
     fn at(instant: Timestamp) -> Self {

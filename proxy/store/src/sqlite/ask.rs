@@ -307,7 +307,7 @@ pub(super) fn money(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Dec
 /// What is in `column` is not what was written.
 pub(super) fn unreadable(
     column: usize,
-    error: impl std::error::Error + Send + Sync + 'static,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
 }

@@ -5,8 +5,7 @@
 //! Nothing else needs this file.
 
 use rusqlite::Connection;
-use serde::de::DeserializeOwned;
-use taximeter_ledger::{Correction, EncodedEntry, Entry, LedgerId, Payload, Record};
+use taximeter_ledger::{LedgerId, Payload};
 
 use super::add;
 use super::ask::unreadable;
@@ -14,12 +13,9 @@ use super::known::Known;
 use super::schema;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
+use crate::error::ReadError;
+use crate::old_rows::{self, CONVERTING};
 use crate::post::Place;
-
-/// The formats that are converted. Format 2 has no counts of refusals.
-const OLD: [u32; 2] = [2, 3];
-/// The format of tables that are being converted. Nobody else opens them.
-const CONVERTING: u32 = 1_000;
 
 /// Rows that are moved together.
 const PAGE: u32 = 512;
@@ -41,17 +37,12 @@ const MOVED_REQUESTS: &str = "DELETE FROM old_requests WHERE number <= ?1";
 const MOVED_CORRECTIONS: &str = "DELETE FROM old_corrections WHERE number <= ?1";
 const FORGET: &str = "DROP TABLE old_requests; DROP TABLE old_corrections";
 
-/// A row: its number, that of its entry, and what it says.
-type OldRow<T> = (i64, u64, T);
-
-/// Whether tables of this format are old, or are being converted.
-pub(super) fn is_old(version: u32) -> bool {
-    OLD.contains(&version) || version == CONVERTING
-}
+/// A row: its number, that of its entry, and the complete payload of that.
+type OldRow = (i64, u64, Vec<u8>);
 
 /// Makes new tables, unless that is done. Needs an open transaction.
 pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
-    if !OLD.contains(&schema::version(connection)?) {
+    if !old_rows::is_unconverted(schema::version(connection)?) {
         return Ok(());
     }
     connection.execute_batch(SET_ASIDE)?;
@@ -66,17 +57,17 @@ pub(super) fn go_on(
     ledger: LedgerId,
     moved: &mut Rebuilt,
 ) -> rusqlite::Result<bool> {
-    let requests = page::<Record>(connection, REQUESTS)?;
+    let requests = page(connection, REQUESTS, old_rows::request)?;
     if let Some((last, ..)) = requests.last() {
         let last = *last;
-        moved.kept_records += add_requests(connection, ledger, requests)?;
+        moved.kept_records += add_requests(connection, ledger, &requests)?;
         connection.execute(MOVED_REQUESTS, (last,))?;
         return Ok(true);
     }
-    let corrections = page::<Correction>(connection, CORRECTIONS)?;
+    let corrections = page(connection, CORRECTIONS, old_rows::correction)?;
     let Some((last, ..)) = corrections.last() else { return Ok(false) };
     let last = *last;
-    moved.kept_corrections += add_corrections(connection, corrections)?;
+    moved.kept_corrections += add_corrections(connection, &corrections)?;
     connection.execute(MOVED_CORRECTIONS, (last,))?;
     Ok(true)
 }
@@ -87,15 +78,15 @@ pub(super) fn end(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", schema::VERSION)
 }
 
-fn page<T: DeserializeOwned>(
+fn page(
     connection: &Connection,
     question: &str,
-) -> rusqlite::Result<Vec<OldRow<T>>> {
+    payload: fn(&str) -> Result<Vec<u8>, ReadError>,
+) -> rusqlite::Result<Vec<OldRow>> {
     let mut query = connection.prepare_cached(question)?;
     let rows = query.query_map((PAGE,), |row| {
-        let value = serde_json::from_str(row.get_ref(2)?.as_str()?);
-        let value = value.map_err(|error| unreadable(2, error))?;
-        Ok((row.get(0)?, row.get(1).map(i64::cast_unsigned)?, value))
+        let payload = payload(row.get_ref(2)?.as_str()?).map_err(|error| unreadable(2, error))?;
+        Ok((row.get(0)?, row.get(1).map(i64::cast_unsigned)?, payload))
     })?;
     rows.collect()
 }
@@ -103,12 +94,10 @@ fn page<T: DeserializeOwned>(
 fn add_requests(
     connection: &Connection,
     ledger: LedgerId,
-    rows: Vec<OldRow<Record>>,
+    rows: &[OldRow],
 ) -> rusqlite::Result<u64> {
-    let rows = rows.into_iter().map(|(_, seq, record)| (seq, Entry::Post(Box::new(record))));
-    let payloads = payloads(rows)?;
     let payloads: Vec<_> =
-        payloads.iter().map(|(seq, payload)| (*seq, Payload::from(&**payload))).collect();
+        rows.iter().map(|(_, seq, payload)| (*seq, Payload::from(&**payload))).collect();
     let mut batch = Batch::default();
     for (seq, payload) in &payloads {
         payload
@@ -119,26 +108,11 @@ fn add_requests(
     add::batch(connection, &mut Known::default(), &batch).map(|added| added.posts)
 }
 
-fn add_corrections(
-    connection: &Connection,
-    rows: Vec<OldRow<Correction>>,
-) -> rusqlite::Result<u64> {
-    let rows = rows.into_iter().map(|(_, seq, it)| (seq, Entry::Correction(Box::new(it))));
-    let payloads = payloads(rows)?;
+fn add_corrections(connection: &Connection, rows: &[OldRow]) -> rusqlite::Result<u64> {
     let mut batch = Batch::default();
-    for (seq, payload) in &payloads {
+    for (_, seq, payload) in rows {
         let amendment = Amendment::read(*seq, payload);
         batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
     }
     add::batch(connection, &mut Known::default(), &batch).map(|added| added.corrections)
-}
-
-/// The complete payloads of entries.
-fn payloads(entries: impl Iterator<Item = (u64, Entry)>) -> rusqlite::Result<Vec<(u64, Vec<u8>)>> {
-    let payload = |(seq, entry)| {
-        let mut payload = Vec::new();
-        EncodedEntry::new(&entry, &mut payload).map_err(|error| unreadable(2, error))?;
-        Ok((seq, payload))
-    };
-    entries.map(payload).collect()
 }

@@ -28,14 +28,14 @@ pub(super) fn on_postgres(test: fn()) {
 }
 
 /// A database of its own.
-struct Database {
-    server: Arc<Server>,
-    name: String,
-    url: PostgresUrl,
+pub(super) struct Database {
+    pub(super) server: Arc<Server>,
+    pub(super) name: String,
+    pub(super) url: PostgresUrl,
 }
 
 impl Database {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::of(shared().unwrap())
     }
 
@@ -45,15 +45,31 @@ impl Database {
         Self { server, name, url }
     }
 
+    /// With connections of its own.
+    pub(super) fn without_pool(server: Arc<Server>) -> Self {
+        let name = server.database().unwrap();
+        Self::named(server, name)
+    }
+
+    /// The same content in another database, without a pool. Nobody may be connected to `model`.
+    pub(super) fn copy_of(model: &Self) -> Self {
+        Self::named(model.server.clone(), model.server.copy_of(&model.name).unwrap())
+    }
+
+    fn named(server: Arc<Server>, name: String) -> Self {
+        let url = server.url(&name).parse().unwrap();
+        Self { server, name, url }
+    }
+
     fn store(&self) -> Store {
         self.store_of("first")
     }
 
-    fn store_of(&self, gateway: &str) -> Store {
+    pub(super) fn store_of(&self, gateway: &str) -> Store {
         Store::connect(&self.url, gateway).unwrap()
     }
 
-    fn ask(&self, statements: &str) -> String {
+    pub(super) fn ask(&self, statements: &str) -> String {
         let answer =
             self.server.ask(&self.name, &format!("SET search_path=taximeter;{statements}"));
         answer.unwrap().trim().to_owned()
@@ -168,7 +184,7 @@ fn what_is_missing_is_named_and_nothing_is_called_damaged() {
 fn the_database_of_another_version_is_left_alone() {
     let database = Database::new();
     database.store();
-    for version in [3, 5] {
+    for version in [1, 5] {
         database.ask(&format!("UPDATE format SET version = {version}"));
         let error = Store::connect(&database.url, "first").unwrap_err();
         assert!(error.to_string().contains(&database.name), "{error}");

@@ -24,7 +24,7 @@ fn kinds() -> [RefusalKind; 4] {
 }
 
 /// What a gateway counted in a minute of November: each kind as often as said.
-fn refusals(id: u128, minute: i64, counts: [u64; 4]) -> Entry {
+pub(super) fn refusals(id: u128, minute: i64, counts: [u64; 4]) -> Entry {
     let minute = record(0).started_at + SignedDuration::from_mins(minute);
     let counts = kinds().into_iter().zip(counts);
     Entry::Refusals(Box::new(Refusals {

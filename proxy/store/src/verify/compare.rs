@@ -6,7 +6,7 @@ use std::path::Path;
 
 use taximeter_billing::{Hour, HourKey};
 use taximeter_journal::examine;
-use taximeter_ledger::{Correction, Entry, FramedEntry, Replay, RequestId};
+use taximeter_ledger::{Correction, Entry, FramedEntry, LedgerId, Replay, RequestId};
 
 use super::account::Account;
 use super::error::{Steps, VerifyError};
@@ -126,13 +126,14 @@ impl Selection<'_> {
         let first = examination.first.unwrap_or(u64::MAX);
         // A running gateway has written more posts since its journal was read.
         let last = if examination.is_written { examination.last } else { None };
-        if (first..=last.unwrap_or(u64::MAX)).contains(&post.place.seq)
-            && ledgers.contains(&post.place.ledger)
+        let Place { ledger, seq } = post.place;
+        if (first..=last.unwrap_or(u64::MAX)).contains(&seq)
+            && (ledgers.contains(&ledger) || (self.is_shared && ledger == LedgerId::UNKNOWN))
             && tallies.contains_key(post.gateway())
             && !(self.is_shared && self.replay.settlement(post.id()).is_none())
         {
             let tally = page.tallies.entry(post.gateway().to_owned()).or_default();
-            tally.add(scale.weigh(post.place.seq, post.payload), post.owed());
+            tally.add(scale.weigh(seq, post.payload), post.owed());
         } else if let Err(fault) = post.whole() {
             // A record that equals the journal was checked there.
             page.wrong.push(format!("the store's request {} cannot be read: {fault}", post.id()));

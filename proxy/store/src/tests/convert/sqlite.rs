@@ -1,0 +1,139 @@
+//! Stores in SQLite.
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+use super::*;
+use crate::sqlite::Sqlite;
+
+/// Tables with rows in JSON, in place of those of today.
+const OLD_TABLES: &str = "
+    ALTER TABLE requests RENAME TO new_requests;
+    CREATE TABLE requests (
+        number INTEGER PRIMARY KEY,
+        started_at INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        ended_at INTEGER NOT NULL,
+        tenant TEXT NOT NULL,
+        upstream TEXT NOT NULL,
+        model TEXT,
+        input_tokens INTEGER,
+        output_tokens INTEGER,
+        seq INTEGER NOT NULL,
+        record TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO requests
+        SELECT number, started_at, id, 0, '', '', NULL, NULL, NULL, seq, '' FROM new_requests;
+    DROP TABLE new_requests;
+    DROP TABLE forms;
+    CREATE UNIQUE INDEX admission ON requests (started_at, id);
+    ALTER TABLE corrections RENAME TO new_corrections;
+    DROP INDEX corrected;
+    DROP INDEX waiting;
+    CREATE TABLE corrections (
+        number INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        started_at INTEGER NOT NULL,
+        corrects BLOB NOT NULL,
+        made_at INTEGER NOT NULL,
+        waiting INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        correction TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO corrections
+        SELECT number, id, started_at, corrects, made_at, waiting, seq, '' FROM new_corrections;
+    DROP TABLE new_corrections;
+    CREATE INDEX corrected ON corrections (started_at, corrects, made_at);
+    CREATE INDEX waiting ON corrections (started_at, corrects) WHERE waiting = 1;";
+
+/// All that is there, and its form. A conversion forgets the cursors: the journal is read again.
+const ALL: [&str; 6] = [
+    "SELECT name, sql FROM sqlite_schema ORDER BY name",
+    "SELECT requests.number, started_at, id, ledger, tenant, strings, seq, members
+     FROM requests JOIN forms ON forms.number = form ORDER BY requests.number",
+    "SELECT * FROM corrections ORDER BY number",
+    "SELECT hour, dimensions, part, requests, input_tokens, cache_read_input_tokens, output_tokens,
+        cost, list_cost, unknown_cost_requests, counted_requests, unknown_usage_requests, quantities
+     FROM hours JOIN combinations ON combinations.number = combination ORDER BY 1, 2, 3",
+    "SELECT * FROM lines ORDER BY number",
+    "SELECT * FROM refusals",
+];
+
+fn all(connection: &Connection) -> Vec<Vec<Value>> {
+    let rows = |question: &str| {
+        let mut query = connection.prepare(question).unwrap();
+        let columns = query.column_count();
+        let row = query.query_map((), |row| (0..columns).map(|n| row.get(n)).collect());
+        row.unwrap().collect::<rusqlite::Result<Vec<Vec<Value>>>>().unwrap()
+    };
+    ALL.iter().flat_map(|question| rows(question)).collect()
+}
+
+/// A store in an old format; and all that it should have when it is converted.
+fn old(format: u32, content: &Content) -> (TempDir, Vec<Vec<Value>>) {
+    let dir = tempfile::tempdir().unwrap();
+    content.fill(&mut Store::open(dir.path()).unwrap());
+    let connection = connect(&dir);
+    let expected = all(&connection);
+    connection.execute_batch(OLD_TABLES).unwrap();
+    for (id, json) in content.records() {
+        let set = "UPDATE requests SET record = ?2 WHERE id = ?1";
+        connection.execute(set, (id.as_bytes(), json)).unwrap();
+    }
+    for (id, json) in content.corrections() {
+        let set = "UPDATE corrections SET correction = ?2 WHERE id = ?1";
+        connection.execute(set, (id.as_bytes(), json)).unwrap();
+    }
+    if format == 2 {
+        connection.execute_batch("DROP TABLE refusals").unwrap();
+    }
+    connection.pragma_update(None, "user_version", format).unwrap();
+    (dir, expected)
+}
+
+#[test]
+fn a_converted_store_is_the_same_as_a_new_one_with_the_same_content() {
+    for format in FORMATS {
+        let content = Content::new(format, 1200);
+        let (dir, expected) = old(format, &content);
+        let error = Store::open(dir.path()).unwrap_err();
+        assert!(matches!(error, StoreError::Older { .. }), "{error}");
+        assert_eq!(Sqlite::convert(dir.path()).unwrap(), Some(content.all()));
+        assert!(all(&connect(&dir)) == expected, "of format {format}");
+        assert_eq!(Sqlite::convert(dir.path()).unwrap(), None);
+        // The journal is read again, and all of it is there.
+        content.fill(&mut Store::open(dir.path()).unwrap());
+        assert!(all(&connect(&dir)) == expected, "of format {format}");
+    }
+}
+
+#[test]
+fn a_conversion_that_fails_in_the_middle_goes_on_there() {
+    for (table, number) in [("requests", 1), ("requests", 600), ("corrections", 2)] {
+        let content = Content::new(2, 1200);
+        let (dir, expected) = old(2, &content);
+        let obstacle = format!(
+            "CREATE TRIGGER obstacle BEFORE DELETE ON {table} WHEN OLD.number = {number}
+             BEGIN SELECT RAISE(ABORT, 'the disk is gone'); END"
+        );
+        connect(&dir).execute_batch(&obstacle).unwrap();
+        let error = Sqlite::convert(dir.path()).unwrap_err();
+        assert!(error.to_string().contains("the disk is gone"), "{error}");
+        let error = Store::open(dir.path()).unwrap_err();
+        assert!(matches!(error, StoreError::Older { .. }), "{error}");
+        connect(&dir).execute_batch("DROP TRIGGER obstacle").unwrap();
+        assert!(Sqlite::convert(dir.path()).unwrap().is_some());
+        assert!(all(&connect(&dir)) == expected, "{table} {number}");
+    }
+}
+
+#[test]
+fn a_store_of_an_unknown_format_is_not_converted() {
+    for format in [1, 5] {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Store::open(dir.path()).unwrap());
+        connect(&dir).pragma_update(None, "user_version", format).unwrap();
+        let error = Sqlite::convert(dir.path()).unwrap_err();
+        assert!(matches!(error, StoreError::Format { .. }), "{error}");
+    }
+}
