@@ -61,7 +61,7 @@ impl RunningHour {
     ) -> Result<(), TooLarge> {
         let (cost, list_cost) = amounts.unzip();
         let mut sums = self.sums.clone();
-        sums.add(&Sums { cost, list_cost, ..Sums::of(row) }).ok_or(TooLarge)?;
+        sums.add(&Sums { cost, list_cost, ..Sums::without_amounts(row) }).ok_or(TooLarge)?;
         self.next.clone_from(&self.quantities);
         self.next.resize(lines.keys.len(), Decimal::ZERO);
         for ((place, _), quantity) in lines.lines.iter().zip(quantities) {
@@ -91,7 +91,7 @@ impl RunningHour {
             return Err(TooLarge);
         }
         let mut sums = self.sums.clone();
-        sums.add(&Sums { cost: None, list_cost: None, ..Sums::of(row) }).ok_or(TooLarge)?;
+        sums.add(&Sums::without_amounts(row)).ok_or(TooLarge)?;
         self.sums = sums;
         self.tokens.iter_mut().zip(tokens).for_each(|(sum, tokens)| *sum += tokens);
         Ok(())

@@ -102,6 +102,16 @@ impl Sums {
 
     /// The sums of one request.
     pub(crate) fn of(row: &BilledRequest<'_>) -> Self {
+        Self {
+            cost: row.cost.map(|cost| cost.amount),
+            list_cost: row.cost.map(|cost| cost.list_amount),
+            ..Self::without_amounts(row)
+        }
+    }
+
+    /// The sums of one request, but for what it costs.
+    #[inline]
+    pub(crate) fn without_amounts(row: &BilledRequest<'_>) -> Self {
         let unknown = row.usage_is_unknown();
         Self {
             requests: 1,
@@ -109,8 +119,8 @@ impl Sums {
             cache_read_input_tokens: row.cache_read_input_tokens,
             output_tokens: row.output_tokens,
             reasoning_output_tokens: row.reasoning_output_tokens,
-            cost: row.cost.map(|cost| cost.amount),
-            list_cost: row.cost.map(|cost| cost.list_amount),
+            cost: None,
+            list_cost: None,
             unknown_cost_requests: RecordCost::is_unknown(row.cost).into(),
             counted_requests: (!unknown && row.source == Source::Counted).into(),
             unknown_usage_requests: unknown.into(),

@@ -8,7 +8,9 @@ use std::ops::Range;
 use rust_decimal::Decimal;
 
 use super::keys::{member_key as key, string};
-use super::member::{DecodeError, Members, Value, Writer, decimal, number, put, put_decimal};
+use super::member::{
+    DecodeError, Members, Value, Writer, decimal, decimal_parts, number, put, put_decimal,
+};
 use super::numbered::Numbered as _;
 use crate::record::{RecordCost, RecordLine};
 use crate::unknown_cost::{UnknownCost, UnknownCostReason};
@@ -330,7 +332,7 @@ impl CostNumbersReader {
         let prices: Vec<_> = rates.iter().map(|rate| rate.unit_price).collect();
         let scale = prices.iter().map(Decimal::scale).max().unwrap_or_default();
         let units = |price: &Decimal| {
-            let units = in_units(*price, scale);
+            let units = in_units(price.mantissa(), price.scale(), scale);
             units.filter(|units| (-SMALL_PRICE_MAX..=SMALL_PRICE_MAX).contains(units))
         };
         let are_few = (1..=SMALL_LINES_MAX).contains(&prices.len());
@@ -338,11 +340,12 @@ impl CostNumbersReader {
         Self { prices, units, scale }
     }
 
-    /// The numbers of a cost with these lines, and with the amounts that are written.
+    /// The numbers of a cost with these lines, and with the amounts that are written: the one at the
+    /// price, and the one at list price.
     pub(super) fn read(
         &self,
         lines: Option<&[u8]>,
-        written: [Option<Decimal>; 2],
+        written: [Option<&[u8]>; 2],
         out: &mut LineQuantities,
     ) -> Result<CostNumbers, DecodeError> {
         let [amount, list_amount] = written;
@@ -361,8 +364,9 @@ impl CostNumbersReader {
             }
         }
         out.decimals.resize(start + self.prices.len(), Decimal::ZERO);
-        let amount = amount.or(sum).ok_or(DecodeError::Missing("amount"))?;
-        let list_amount = list_amount.unwrap_or(amount);
+        let read = |amount: Option<&[u8]>| amount.map(|mut bytes| decimal(&mut bytes)).transpose();
+        let amount = read(amount)?.or(sum).ok_or(DecodeError::Missing("amount"))?;
+        let list_amount = read(list_amount)?.unwrap_or(amount);
         Ok(CostNumbers::Amounts { amount, list_amount, quantities: start..out.decimals.len() })
     }
 
@@ -372,7 +376,7 @@ impl CostNumbersReader {
         &self,
         units: &[i128],
         mut lines: &[u8],
-        amount: Option<Decimal>,
+        amount: Option<&[u8]>,
         out: &mut Vec<u64>,
     ) -> Option<Range<usize>> {
         let (start, mut sum) = (out.len(), 0);
@@ -387,18 +391,24 @@ impl CostNumbersReader {
             out.push(tokens);
         }
         // An amount is written without zeros at its end, which the sum may have.
-        if amount.is_some_and(|amount| in_units(amount, self.scale) != Some(sum)) {
+        if amount.is_some_and(|amount| self.units_in(amount) != Some(sum)) {
             out.truncate(start);
             return None;
         }
         Some(start..out.len())
     }
+
+    /// How many units a decimal has that is written. `None` if it is no whole number of them.
+    fn units_in(&self, mut decimal: &[u8]) -> Option<i128> {
+        let (is_negative, digits, scale) = decimal_parts(&mut decimal).ok()?;
+        in_units(if is_negative { -digits } else { digits }, scale, self.scale)
+    }
 }
 
-/// How many units of 10^-`scale` a decimal has. `None` if it has digits behind these.
-fn in_units(decimal: Decimal, scale: u32) -> Option<i128> {
-    let factor = 10_i128.checked_pow(scale.checked_sub(decimal.scale())?)?;
-    decimal.mantissa().checked_mul(factor)
+/// How many units of 10^-`unit` a decimal with these digits has. `None` if it is no whole number of
+/// them.
+fn in_units(digits: i128, scale: u32, unit: u32) -> Option<i128> {
+    digits.checked_mul(10_i128.checked_pow(unit.checked_sub(scale)?)?)
 }
 
 fn add(sum: Option<Decimal>, amount: Decimal) -> Option<Decimal> {

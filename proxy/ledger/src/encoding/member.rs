@@ -108,15 +108,22 @@ pub(crate) fn bytes<'a>(from: &mut &'a [u8]) -> Result<&'a [u8], DecodeError> {
     Ok(bytes)
 }
 
-/// Takes a decimal off: `scale × 2 + (1 if negative)`, then its digits as a whole number.
-pub(crate) fn decimal(from: &mut &[u8]) -> Result<Decimal, DecodeError> {
+/// Takes the parts of a decimal off: whether it is negative, its digits as a whole number, and its
+/// scale.
+pub(super) fn decimal_parts(from: &mut &[u8]) -> Result<(bool, i128, u32), DecodeError> {
     let form = number(from)?;
     let digits = i128::try_from(wide(from)?).map_err(|_| DecodeError::OutOfRange)?;
-    let digits = if form & 1 == 1 { -digits } else { digits };
     let scale = u32::try_from(form >> 1).map_err(|_| DecodeError::OutOfRange)?;
+    Ok((form & 1 == 1, digits, scale))
+}
+
+/// Takes a decimal off: `scale × 2 + (1 if negative)`, then its digits as a whole number.
+pub(crate) fn decimal(from: &mut &[u8]) -> Result<Decimal, DecodeError> {
+    let (is_negative, digits, scale) = decimal_parts(from)?;
+    let digits = if is_negative { -digits } else { digits };
     let mut decimal =
         Decimal::try_from_i128_with_scale(digits, scale).map_err(|_| DecodeError::OutOfRange)?;
-    if form & 1 == 1 {
+    if is_negative {
         decimal.set_sign_negative(true);
     }
     Ok(decimal)

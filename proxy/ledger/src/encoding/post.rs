@@ -80,8 +80,8 @@ impl PostNumbersReader {
                 key::STARTED_AT => started_at = Some(value.time(time_of(id))?),
                 key::TOKENS => tokens = usage::read_list(value.bytes())?,
                 key::LINES => lines = Some(value.bytes()),
-                key::AMOUNT => written[0] = Some(value.decimal()?),
-                key::LIST_AMOUNT => written[1] = Some(value.decimal()?),
+                key::AMOUNT => written[0] = Some(value.bytes()),
+                key::LIST_AMOUNT => written[1] = Some(value.bytes()),
                 _ => {}
             }
         }

@@ -48,10 +48,10 @@ const WAIT_NO_LONGER: &str = "
 const SET_CURSOR: &str = "INSERT OR REPLACE INTO cursors VALUES (?1, ?2, ?3)";
 
 /// Adds what is new, to the hours as well. Needs an open transaction.
-pub(super) fn batch(
+pub(super) fn batch<'a, 'b>(
     connection: &Connection,
     known: &mut Known,
-    batch: &Batch<'_>,
+    batch: &'b Batch<'a>,
 ) -> rusqlite::Result<Added> {
     known.check(connection)?;
     let mut hours = NewHours::new(batch);
@@ -61,20 +61,21 @@ pub(super) fn batch(
     let mut add = connection.prepare_cached(ADD_REQUEST)?;
     let mut add_all = connection.prepare_cached(&ADD_REQUESTS)?;
     // In the order of the index, so that each one goes behind the one before.
-    let mut posts: Vec<_> = batch.posts.iter().collect();
-    posts.sort_by_key(|post| post.numbers.started_at.as_microsecond());
+    let with_time = |post: &'b NewPost<'a>| (post.numbers.started_at.as_microsecond(), post);
+    let mut posts: Vec<_> = batch.posts.iter().map(with_time).collect();
+    posts.sort_by_key(|(at, _)| *at);
     let mut rows = Vec::with_capacity(AT_ONCE);
     for posts in posts.chunks(AT_ONCE) {
         rows.clear();
-        for post in posts {
-            rows.push((*post, form_of(connection, known, batch, post, &mut forms)?));
+        for (at, post) in posts {
+            rows.push((*at, *post, form_of(connection, known, batch, post, &mut forms)?));
         }
         let is_full = rows.len() == AT_ONCE;
         let first = if is_full { add_posts(connection, &mut add_all, &rows)? } else { 0 };
         for (index, row) in rows.iter().enumerate() {
             let alone = std::slice::from_ref(row);
             if index < first || add_posts(connection, &mut add, alone)? > 0 {
-                let (post, _) = row;
+                let (_, post, _) = row;
                 added.posts += 1;
                 hours.add_post(post);
                 if waiting {
@@ -139,16 +140,16 @@ fn form_number(connection: &Connection, form: &Form) -> rusqlite::Result<i64> {
     )
 }
 
-/// Adds requests, each with the number of its form, by a statement for so many. How many were
+/// Adds requests, each with its time and the number of its form, by a statement for so many. How many were
 /// added: the first ones.
 fn add_posts(
     connection: &Connection,
     add: &mut CachedStatement<'_>,
-    rows: &[(&NewPost<'_>, i64)],
+    rows: &[(i64, &NewPost<'_>, i64)],
 ) -> rusqlite::Result<usize> {
-    for (row, (post, form)) in rows.iter().enumerate() {
+    for (row, (started_at, post, form)) in rows.iter().enumerate() {
         let at = row * COLUMNS;
-        add.raw_bind_parameter(at + 1, post.numbers.started_at.as_microsecond())?;
+        add.raw_bind_parameter(at + 1, started_at)?;
         add.raw_bind_parameter(at + 2, post.bytes.id.0.as_bytes())?;
         add.raw_bind_parameter(at + 3, form)?;
         add.raw_bind_parameter(at + 4, post.place.seq.cast_signed())?;
