@@ -49,6 +49,7 @@ mod exports;
 mod first_token;
 mod followers;
 mod full_disk;
+mod full_start;
 mod given_up;
 mod hanging;
 mod hosted_tools;

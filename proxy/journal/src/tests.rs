@@ -9,6 +9,7 @@ mod faults;
 mod foreign;
 mod forgery;
 mod format4;
+mod full;
 mod identity;
 mod memory;
 mod model;
