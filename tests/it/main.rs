@@ -40,6 +40,7 @@ mod convert;
 mod counting;
 mod crowds;
 mod cuts;
+mod distinct_names;
 mod drain;
 mod encoded;
 mod encoded_requests;
