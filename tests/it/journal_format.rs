@@ -26,7 +26,7 @@ fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("journal_format").join(name)
 }
 
-/// A Python that has the package zstandard, so that it reads compressed files too. It is in
+/// A Python that has the package zstandard, which reads compressed files. It is in
 /// `tests/.cache` once `tests/journal_format/run` has run, which sets the variable.
 fn interpreter() -> Option<OsString> {
     std::env::var_os("TAXIMETER_TEST_PYTHON")
@@ -48,24 +48,55 @@ fn python(name: &str, arguments: &[&str], input: &str) -> Vec<Value> {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && told.is_empty(), "{told}");
     let lines = String::from_utf8(output.stdout).expect("UTF-8");
-    lines.lines().map(|line| exact(serde_json::from_str(line).expect("JSON"))).collect()
+    lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// The same without members that are `null`, and with whole microseconds in place of seconds.
-/// `serde_json` reads the last bit of a number with a point as it likes.
-fn exact(value: Value) -> Value {
+/// The members whose values are times.
+const TIMES: [&str; 5] = ["started_at", "ended_at", "at", "made_at", "minute"];
+
+/// The JSON of an entry in the form of the page: without what has no value, with microseconds in
+/// place of times and seconds, and with modalities by one name each.
+fn plainly(value: &Value) -> Value {
     match value {
-        Value::Number(number) if number.is_f64() => {
-            let seconds = number.as_f64().unwrap_or_default();
-            format!("{:.0} µs", seconds * 1e6).into()
-        }
-        Value::Array(values) => values.into_iter().map(exact).collect(),
+        Value::Number(number) => number.as_f64().filter(|_| number.is_f64()).map_or_else(
+            || value.clone(),
+            |seconds| serde_json::from_str(&format!("{:.0}", seconds * 1e6)).expect("a number"),
+        ),
+        Value::Array(values) => values.iter().map(plainly).collect(),
         Value::Object(members) => {
-            let with_values = members.into_iter().filter(|(_, value)| !value.is_null());
-            with_values.map(|(name, value)| (name, exact(value))).collect()
+            let own_id = members.get("id");
+            let plain = members.iter().filter(|(_, value)| !value.is_null());
+            let plain = plain.filter(|(name, id)| *name != "request_id" || Some(*id) != own_id);
+            let plain = plain.map(|(name, value)| match name.as_str() {
+                "cost_known" => ("cost".to_owned(), plainly(value)),
+                "modalities" => (name.clone(), by_one_name(value)),
+                time if TIMES.contains(&time) => (name.clone(), micros(value)),
+                _ => (name.clone(), plainly(value)),
+            });
+            plain.collect()
         }
-        other => other,
+        other => other.clone(),
     }
+}
+
+fn micros(time: &Value) -> Value {
+    let time: jiff::Timestamp = time.as_str().expect("a text").parse().expect("a time");
+    time.as_microsecond().into()
+}
+
+fn by_one_name(modalities: &Value) -> Value {
+    let sides = modalities.as_object().expect("an object").iter();
+    let named = sides.flat_map(|(side, counts)| match counts {
+        Value::Object(counts) => {
+            let of = if side.starts_with("cache") { "_input" } else { "" };
+            let named = |(name, count): (&String, &Value)| {
+                (format!("{name}_{side}{of}_tokens"), count.clone())
+            };
+            counts.iter().map(named).collect()
+        }
+        count => vec![(side.clone(), count.clone())],
+    });
+    named.collect()
 }
 
 /// The entries of a whole segment, as objects with their numbers.
@@ -95,11 +126,16 @@ fn written(bytes: &[u8]) -> (tempfile::TempDir, String) {
     (folder, path)
 }
 
+/// What Python reads: the entries, and those that are carried over.
+fn python_reads(path: &str) -> (Vec<Value>, Vec<Value>) {
+    let read = python("reader.py", &[path], "").into_iter();
+    read.partition(|entry| entry.get("index").is_none())
+}
+
 fn assert_same(bytes: &[u8]) -> Vec<Value> {
     let (_folder, path) = written(bytes);
-    let (ours, python) = (read(bytes), python("reader.py", &[&path], ""));
-    for (ours, python) in ours.iter().zip(&python) {
-        let ours = exact(ours.clone());
+    let (ours, (python, _)) = (read(bytes), python_reads(&path));
+    for (ours, python) in ours.iter().map(plainly).zip(&python) {
         assert_eq!(&ours, python, "\n{ours:#}\n{python:#}");
     }
     assert_eq!(ours.len(), python.len());
@@ -114,8 +150,12 @@ fn assert_same_open(bytes: &[u8]) -> usize {
     let first = reader.next_entry().expect("no fault").expect("an entry");
     let carried = reader.take_carried().unwrap_or_default();
     assert!(carried.is_empty() || first.kind == Kind::Checkpoint);
-    let ours = carried.iter().map(|framed| exact(object(framed)));
-    assert_eq!(python("reader.py", &["--open", &path], ""), ours.collect::<Vec<_>>());
+    let ours = carried.iter().zip(1_u64..).map(|(framed, index)| {
+        let mut entry = plainly(&object(framed));
+        (entry["index"], entry["count"]) = (index.into(), carried.len().into());
+        entry
+    });
+    assert_eq!(python_reads(&path).1, ours.collect::<Vec<_>>());
     carried.len()
 }
 
@@ -182,8 +222,11 @@ fn what_a_gateway_has_compressed_is_read_in_python_as_here() {
         carried += assert_same_open(&bytes);
         assert!(ours.len() > 10, "{ours:?}");
         if interpreter().is_some() {
-            let python = python("reader.py", &[path.to_str().expect("UTF-8")], "");
-            assert_eq!(python, ours.into_iter().map(exact).collect::<Vec<_>>());
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let plain = folder.path().join("plain");
+            let paths = [&path, &plain].map(|path| path.to_str().expect("UTF-8"));
+            assert_eq!(python("plain.py", &paths, ""), [Value::Null; 0]);
+            assert_eq!(std::fs::read(plain).expect("read it"), bytes);
         }
     }
     assert!(carried > 0);

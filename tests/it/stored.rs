@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use taximeter_ledger::{EncodedEntry, Entry, PostBytes, Record};
+use taximeter_ledger::{EncodedEntry, Entry, Payload, Record};
 
 /// Changes the first record of the store.
 pub(crate) fn change_first(folder: &Path, change: impl FnOnce(&mut Record)) {
@@ -21,10 +21,11 @@ pub(crate) fn change_first(folder: &Path, change: impl FnOnce(&mut Record)) {
     change(&mut record);
     let mut payload = Vec::new();
     EncodedEntry::new(&Entry::Post(Box::new(record)), &mut payload).expect("an entry");
-    let post = PostBytes::split(&payload).expect("a post");
+    let payload = Payload::from(&*payload);
+    let post = payload.post().expect("a post");
     let form = store.execute(
         "INSERT INTO forms SELECT NULL, 0, ledger, ?1, ?2 FROM forms LIMIT 1",
-        (tenant, post.strings),
+        (tenant, &**post.strings),
     );
     assert_eq!(form, Ok(1));
     let changed = store.execute(

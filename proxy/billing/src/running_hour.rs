@@ -1,10 +1,8 @@
 //! Adds up requests that differ only in their numbers. It costs a small part of adding an [`Hour`] for
 //! each one.
 
-use std::collections::BTreeMap;
-
 use rust_decimal::Decimal;
-use taximeter_ledger::RecordCost;
+use taximeter_ledger::{RecordCost, TOKENS_MAX};
 use taximeter_pricing::Source;
 
 use crate::billed_request::BilledRequest;
@@ -15,8 +13,8 @@ use crate::sums::{Sums, add_exactly};
 #[derive(Debug, Clone, Default)]
 pub struct CostLines {
     keys: Vec<LineKey>,
-    /// The place in `keys` of each line.
-    places: Vec<usize>,
+    /// The place in `keys`, and the price, of each line.
+    lines: Vec<(usize, Decimal)>,
 }
 
 /// The sum of requests that agree in their key and in the lines of their cost.
@@ -25,6 +23,10 @@ pub struct RunningHour {
     sums: Sums,
     /// Of each key of [`CostLines`].
     quantities: Vec<Decimal>,
+    /// Those of the next sum, which may turn out too large.
+    next: Vec<Decimal>,
+    /// Of each line, of requests whose amounts follow from them. Empty if there are none.
+    tokens: Vec<u64>,
 }
 
 impl CostLines {
@@ -35,7 +37,7 @@ impl CostLines {
         for line in &cost.lines {
             let key = LineKey::of(cost, line, source);
             let place = lines.keys.iter().position(|known| *known == key);
-            lines.places.push(place.unwrap_or(lines.keys.len()));
+            lines.lines.push((place.unwrap_or(lines.keys.len()), line.unit_price));
             if place.is_none() {
                 lines.keys.push(key);
             }
@@ -60,28 +62,70 @@ impl RunningHour {
         let (cost, list_cost) = amounts.unzip();
         let mut sums = self.sums.clone();
         sums.add(&Sums { cost, list_cost, ..Sums::of(row) }).ok_or(TooLarge)?;
-        let mut added = self.quantities.clone();
-        added.resize(lines.keys.len(), Decimal::ZERO);
-        for (place, quantity) in lines.places.iter().zip(quantities) {
-            if let Some(sum) = added.get_mut(*place) {
+        self.next.clone_from(&self.quantities);
+        self.next.resize(lines.keys.len(), Decimal::ZERO);
+        for ((place, _), quantity) in lines.lines.iter().zip(quantities) {
+            if let Some(sum) = self.next.get_mut(*place) {
                 *sum = add_exactly(*sum, *quantity).ok_or(TooLarge)?;
             }
         }
-        (self.sums, self.quantities) = (sums, added);
+        self.sums = sums;
+        std::mem::swap(&mut self.quantities, &mut self.next);
         Ok(())
     }
 
-    /// The hour.
+    /// Adds a request: `row` without the numbers of its cost, and the tokens of its `lines`, each
+    /// at most [`TOKENS_MAX`]. All of its amounts are tokens × price.
+    ///
+    /// # Errors
+    /// [`TooLarge`]. Then nothing was added.
+    pub fn add_tokens(
+        &mut self,
+        row: &BilledRequest<'_>,
+        lines: &CostLines,
+        tokens: &[u64],
+    ) -> Result<(), TooLarge> {
+        self.tokens.resize(lines.lines.len(), 0);
+        let mut sums = self.tokens.iter().zip(tokens);
+        if sums.any(|(sum, tokens)| sum.saturating_add(*tokens) > TOKENS_MAX) {
+            return Err(TooLarge);
+        }
+        let mut sums = self.sums.clone();
+        sums.add(&Sums { cost: None, list_cost: None, ..Sums::of(row) }).ok_or(TooLarge)?;
+        self.sums = sums;
+        self.tokens.iter_mut().zip(tokens).for_each(|(sum, tokens)| *sum += tokens);
+        Ok(())
+    }
+
+    /// The hour. In two parts where their sum cannot be kept exactly.
     #[must_use]
-    pub fn finish(self, lines: &CostLines) -> Hour {
-        let Self { sums, quantities } = self;
-        let lines: BTreeMap<_, _> = lines.keys.iter().cloned().zip(quantities).collect();
-        Hour { sums, lines }
+    pub fn finish(self, lines: &CostLines) -> (Hour, Option<Hour>) {
+        let Self { sums, quantities, tokens, .. } = self;
+        let mut hour = Hour { sums, lines: lines.keys.iter().cloned().zip(quantities).collect() };
+        if tokens.is_empty() {
+            return (hour, None);
+        }
+        let mut of_tokens = Hour::default();
+        let mut amount = Decimal::ZERO;
+        for ((place, price), tokens) in lines.lines.iter().zip(tokens) {
+            let quantity = Decimal::from(tokens);
+            amount += quantity * price;
+            if let Some(key) = lines.keys.get(*place) {
+                *of_tokens.lines.entry(key.clone()).or_default() += quantity;
+            }
+        }
+        (of_tokens.sums.cost, of_tokens.sums.list_cost) = (Some(amount), Some(amount));
+        match hour.add(&of_tokens) {
+            Ok(()) => (hour, None),
+            Err(TooLarge) => (hour, Some(of_tokens)),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::fixtures::{cost, line};
     use crate::hours::HourKey;
@@ -131,7 +175,7 @@ mod tests {
             add(&mut running, cost, &lines).unwrap();
             hour.add(&Hour::of(&row(cost))).unwrap();
         }
-        assert_eq!(running.finish(&lines), hour);
+        assert_eq!(running.finish(&lines), (hour.clone(), None));
         assert_eq!(hour.lines.len(), 2);
         assert_eq!(HourKey::of(&row(&costs[0])).tenant, "acme");
     }
@@ -143,6 +187,55 @@ mod tests {
         let mut running = RunningHour::default();
         add(&mut running, &huge, &lines).unwrap();
         assert!(add(&mut running, &huge, &lines).is_err());
-        assert_eq!(running.finish(&lines), Hour::of(&row(&huge)));
+        assert_eq!(running.finish(&lines), (Hour::of(&row(&huge)), None));
+    }
+
+    /// A cost of tokens whose amounts follow from them.
+    fn of_tokens(tokens: [u64; 3]) -> RecordCost {
+        let [one, two, three] = tokens;
+        let mut cost = cost(vec![line("input", one, "0.0000005"), line("output", two, "0.002"), {
+            line("input", three, "0.0000005")
+        }]);
+        for line in &mut cost.lines {
+            line.amount = line.count() * line.unit_price;
+        }
+        cost.amount = cost.lines.iter().map(|line| line.amount).sum();
+        cost.list_amount = cost.amount;
+        cost
+    }
+
+    #[test]
+    fn amounts_that_follow_from_tokens_are_added_up_from_them() {
+        let requests = [[1, 20, 300], [0, 0, 0], [TOKENS_MAX - 1, 7, 9]];
+        let lines = CostLines::of(&of_tokens(requests[0]), Source::Reported);
+        let (mut running, mut hour) = (RunningHour::default(), Hour::default());
+        for tokens in requests {
+            let cost = of_tokens(tokens);
+            running.add_tokens(&row(&cost), &lines, &tokens).unwrap();
+            hour.add(&Hour::of(&row(&cost))).unwrap();
+        }
+        // Others of the same hour have amounts of their own.
+        let rounded = RecordCost { amount: Decimal::new(7, 2), ..of_tokens([5, 6, 7]) };
+        add(&mut running, &rounded, &lines).unwrap();
+        hour.add(&Hour::of(&row(&rounded))).unwrap();
+        let full = running.clone();
+        assert_eq!(running.add_tokens(&row(&rounded), &lines, &[2, 0, 0]), Err(TooLarge));
+        assert_eq!(running.finish(&lines), (hour, None));
+        assert_eq!(full.finish(&lines).0.sums.requests, 4);
+    }
+
+    #[test]
+    fn an_hour_is_told_in_two_parts_where_its_sum_cannot_be_kept() {
+        let tokens = [1, 1, 1];
+        let small = of_tokens(tokens);
+        let lines = CostLines::of(&small, Source::Reported);
+        let huge = RecordCost { amount: Decimal::MAX, ..small.clone() };
+        let mut running = RunningHour::default();
+        add(&mut running, &huge, &lines).unwrap();
+        running.add_tokens(&row(&small), &lines, &tokens).unwrap();
+        let (hour, rest) = running.finish(&lines);
+        let rest = rest.unwrap();
+        assert_eq!((hour.sums.requests, hour.sums.cost), (2, Some(Decimal::MAX)));
+        assert_eq!((rest.sums.requests, rest.sums.cost), (0, Some(small.amount)));
     }
 }

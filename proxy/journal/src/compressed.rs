@@ -17,7 +17,8 @@ use zstd::zstd_safe;
 
 use super::disk::OpenFile;
 
-/// By measurement: higher ones take twice the time or the memory and save a hundredth.
+/// By measurement: higher ones take twice the time or the memory and save a hundredth. Another level
+/// needs its strategy in the image's zstd (`deploy/image/program.sh`).
 const LEVEL: i32 = 6;
 /// Bytes of a piece before compression, but for a longer frame. Longer ones save little, and cost
 /// more where one is damaged or looked up.

@@ -28,10 +28,9 @@ pub struct Entries {
     /// The last entry that was read, whether it was yielded or not.
     position: Option<Position>,
     segment: Option<SegmentReader>,
-    piece: Vec<u8>,
     is_digesting: bool,
     is_carrying: bool,
-    completes: fn(Kind) -> bool,
+    wants: fn(Kind) -> bool,
     /// Segments that are not what the ones behind them say.
     altered: Vec<Altered>,
 }
@@ -174,7 +173,6 @@ impl Entries {
     /// The entries of the journal in `dir`, from `from` on. A directory that is not there is empty.
     #[must_use]
     pub(super) fn new(disk: Arc<dyn Disk>, dir: &Path, from: u64) -> Self {
-        let piece = vec![0; PIECE_BYTES];
         let dir = dir.to_owned();
         let (position, segment, altered) = (None, None, Vec::new());
         Self {
@@ -183,10 +181,9 @@ impl Entries {
             from,
             position,
             segment,
-            piece,
             is_digesting: false,
             is_carrying: false,
-            completes: |_| true,
+            wants: |_| true,
             altered,
         }
     }
@@ -207,10 +204,11 @@ impl Entries {
         self.segment.as_mut().and_then(|segment| segment.reader.take_carried())
     }
 
-    /// Only entries of these kinds get their payloads, which costs most of reading.
+    /// Only entries of these kinds, and the very first one. Behind the last of them, so far, the
+    /// last entry of any kind is yielded, without its payload.
     #[must_use]
-    pub fn completing(self, kinds: fn(Kind) -> bool) -> Self {
-        Self { completes: kinds, ..self }
+    pub fn only(self, kinds: fn(Kind) -> bool) -> Self {
+        Self { wants: kinds, ..self }
     }
 
     /// Segments that are not what the ones behind them say, as far as it has been read.
@@ -255,7 +253,7 @@ impl Entries {
     fn read(&mut self) -> Result<Option<FramedEntry>, JournalError> {
         loop {
             let outcome = match &mut self.segment {
-                Some(segment) => segment.read(&mut self.piece),
+                Some(segment) => segment.read(),
                 None => Ok(None),
             };
             // A segment that was written anew begins before what has been read.
@@ -265,16 +263,15 @@ impl Entries {
             {
                 self.position = Some(segment.reader.position());
             }
-            self.altered.extend(self.segment.as_mut().and_then(SegmentReader::altered));
+            if self.is_digesting {
+                self.altered.extend(self.segment.as_mut().and_then(SegmentReader::altered));
+            }
             match outcome {
                 Ok(Some(framed)) => return Ok(Some(framed)),
                 Ok(None) if self.advance()? => {}
                 Ok(None) => {
-                    return self
-                        .segment
-                        .as_ref()
-                        .map_or(Ok(()), SegmentReader::rest)
-                        .map(|()| None);
+                    let Some(segment) = &mut self.segment else { return Ok(None) };
+                    return segment.rest().map(|()| segment.reader.take_passed());
                 }
                 Err(_) if self.advance()? => {}
                 Err(error) => return Err(error),
@@ -308,7 +305,7 @@ impl Entries {
         {
             return Ok(mem::replace(&mut segment.last, last) != last);
         }
-        let mut reader = Reader::new(self.position, self.from).completing(self.completes);
+        let mut reader = Reader::new(self.position, self.from).only(self.wants);
         if self.is_digesting {
             reader = reader.digesting();
         }
@@ -323,7 +320,7 @@ impl Entries {
 }
 
 impl SegmentReader {
-    fn read(&mut self, piece: &mut [u8]) -> Result<Option<FramedEntry>, JournalError> {
+    fn read(&mut self) -> Result<Option<FramedEntry>, JournalError> {
         loop {
             if self.last.is_some_and(|last| last <= self.reader.position().seq) {
                 return Ok(None);
@@ -335,13 +332,13 @@ impl SegmentReader {
                     return Err(JournalError::Segment { path: self.path.clone(), fault });
                 }
             }
-            let read = self.file.read_at(piece, self.fed);
+            let read =
+                self.reader.feed_from(PIECE_BYTES, |bytes| self.file.read_at(bytes, self.fed));
             let length = read.map_err(JournalError::io("read", &self.path))?;
             if length == 0 {
                 return Ok(None);
             }
             self.fed += length as u64;
-            self.reader.feed(piece.get(..length).unwrap_or_default());
         }
     }
 

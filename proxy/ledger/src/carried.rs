@@ -96,8 +96,7 @@ impl Collector {
             offset,
             ledger,
             kind,
-            payload: payload.to_vec(),
-            members_at: 0,
+            payload: payload.into(),
             fault: None,
         });
     }

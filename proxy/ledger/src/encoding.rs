@@ -25,9 +25,11 @@ mod keys;
 mod member;
 mod numbered;
 mod parts;
+mod payload;
 mod post;
 mod record;
 mod refusals;
+mod string_table;
 mod strings;
 mod usage;
 
@@ -44,11 +46,13 @@ use self::keys::member_key;
 use self::member::Writer;
 use self::parts::Parts;
 
+pub use self::cost::{CostNumbers, LineQuantities, TOKENS_MAX};
 pub(crate) use self::keys::{END, ID_BYTES};
 pub use self::member::DecodeError;
-pub use self::post::{PostBytes, PostNumbers, PostNumbersReader, PostView};
-pub use self::strings::StringsSoFar;
-pub(crate) use self::strings::{Interner, StringTable};
+pub use self::payload::{Payload, PostBytes, join_payload};
+pub use self::post::{PostNumbers, PostNumbersReader, PostView};
+pub use self::string_table::StringsSoFar;
+pub(crate) use self::string_table::{Interner, StringTable};
 
 /// Encodes an entry as a complete payload, in place of what `out` has. Its kind.
 pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) -> Kind {
@@ -110,8 +114,8 @@ impl Correction {
 ///
 /// # Errors
 /// The payload does not fit `kind`.
-pub(crate) fn decode(kind: Kind, payload: &[u8]) -> Result<Entry, DecodeError> {
-    let parts = Parts::split(payload)?;
+pub(crate) fn decode(kind: Kind, payload: &Payload) -> Result<Entry, DecodeError> {
+    let parts = payload.parts()?;
     Ok(match kind {
         Kind::Reserve => Entry::Reserve(Box::new(entries::read_reserve(&parts)?)),
         Kind::Post => Entry::Post(Box::new(record::read_post(&parts)?)),
@@ -124,8 +128,8 @@ pub(crate) fn decode(kind: Kind, payload: &[u8]) -> Result<Entry, DecodeError> {
 }
 
 /// The id and the time of a reservation.
-pub(crate) fn glance_at_reserve(payload: &[u8]) -> Result<(RequestId, Timestamp), DecodeError> {
-    let Parts { id, mut members, .. } = Parts::split(payload)?;
+pub(crate) fn glance_at_reserve(payload: &Payload) -> Result<(RequestId, Timestamp), DecodeError> {
+    let Parts { id, mut members, .. } = payload.parts()?;
     while let Some((key, value)) = members.next()? {
         if key == member_key::STARTED_AT {
             return Ok((id, value.time(member::time_of(id))?));
@@ -136,7 +140,7 @@ pub(crate) fn glance_at_reserve(payload: &[u8]) -> Result<(RequestId, Timestamp)
 
 /// What changes a sum in a post. `None` if its usage is pending: what is kept of it then is in many
 /// members.
-pub(crate) fn glance_at_post(payload: &[u8]) -> Result<Option<PostView<'_>>, DecodeError> {
-    let post = PostView::read(payload)?;
+pub(crate) fn glance_at_post(payload: &Payload) -> Result<Option<PostView<'_>>, DecodeError> {
+    let post = PostView::of(payload.parts()?)?;
     Ok(Some(post).filter(|post| !post.flags.contains(&Flag::Pending)))
 }

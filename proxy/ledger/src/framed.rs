@@ -1,6 +1,6 @@
 //! An entry in its frame, and what can be wrong with the bytes of a segment.
 
-use crate::encoding::{self, PostBytes};
+use crate::encoding::{self, Payload, PostBytes};
 use crate::entry::Entry;
 use crate::frame::Position;
 use crate::id::LedgerId;
@@ -21,9 +21,7 @@ pub struct FramedEntry {
     pub kind: Kind,
     /// The payload of the entry, with all of its strings. Empty if the reader does not complete this
     /// kind.
-    pub payload: Vec<u8>,
-    /// Where in it the members begin.
-    pub(crate) members_at: usize,
+    pub payload: Payload,
     /// Why strings are missing in the payload, if damage before the entry has taken them.
     pub fault: Option<String>,
 }
@@ -57,8 +55,7 @@ impl FramedEntry {
         if let Some(reason) = &self.fault {
             return Err(self.unreadable(reason));
         }
-        let post = PostBytes::split_at(&self.payload, self.members_at);
-        post.map_err(|error| self.unreadable(&error))
+        self.payload.post().map_err(|error| self.unreadable(&error))
     }
 
     /// The fault for a caller that cannot read the payload with a parser of its own.

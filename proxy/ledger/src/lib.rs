@@ -58,7 +58,8 @@ pub use completion::{
 };
 pub use digest::{Digest, Digester};
 pub use encoding::{
-    DecodeError, PostBytes, PostNumbers, PostNumbersReader, PostView, StringsSoFar,
+    CostNumbers, DecodeError, LineQuantities, Payload, PostBytes, PostNumbers, PostNumbersReader,
+    PostView, StringsSoFar, TOKENS_MAX, join_payload,
 };
 pub use entry::{Checkpoint, Completed, Correction, Entry, Progress, Reserve, Void, VoidReason};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};

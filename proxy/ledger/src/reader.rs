@@ -2,7 +2,7 @@
 
 use crate::carried::Collector;
 use crate::digest::Digester;
-use crate::encoding::{END, StringTable};
+use crate::encoding::{END, Payload, StringTable};
 use crate::frame::{ENTRY_BYTES_MAX, HEAD_BYTES, Head, Position};
 use crate::framed::{Fault, FramedEntry};
 use crate::id::LedgerId;
@@ -10,15 +10,13 @@ use crate::kind::{BLOCK, Kind, TABLE, is_chained, is_numbered};
 use crate::segment::{FORMAT_VERSION, HEADER_BYTES, HeaderFault, SegmentHeader};
 use crate::sync_mark::SyncMark;
 
-/// About what the strings of an entry take, in bytes.
-const STRINGS_BYTES: usize = 256;
-
 /// Reads one segment in pieces. The pieces may be cut anywhere.
 #[derive(Debug)]
 pub struct Reader {
-    /// The bytes from `start` on are not read yet.
+    /// The bytes from `start` to `end` are not read yet. What is behind them is room.
     buffer: Vec<u8>,
     start: usize,
+    end: usize,
     /// Offset of `start` in the segment.
     offset: u64,
     state: State,
@@ -35,7 +33,9 @@ pub struct Reader {
     strings: StringTable,
     /// The carried entries before the next checkpoint, if the caller wants them.
     carried: Option<Collector>,
-    completes: fn(Kind) -> bool,
+    wants: fn(Kind) -> bool,
+    /// The last entry, if the caller does not want it: its kind and its offset.
+    passed: Option<(Kind, u64)>,
     after: Option<Position>,
     from: u64,
     is_digesting: bool,
@@ -65,6 +65,7 @@ impl Reader {
         Self {
             buffer: Vec::new(),
             start: 0,
+            end: 0,
             offset: 0,
             state: State::Header,
             header: None,
@@ -75,7 +76,8 @@ impl Reader {
             entry_end: 0,
             strings: StringTable::default(),
             carried: None,
-            completes: |_| true,
+            wants: |_| true,
+            passed: None,
             after,
             from,
             is_digesting: false,
@@ -115,25 +117,64 @@ impl Reader {
         self.carried.as_mut().and_then(Collector::finish)
     }
 
-    /// Makes the reader complete only the payloads of these kinds, which costs most of reading.
+    /// Makes the reader return only entries of these kinds, and the very first one that it would
+    /// return.
     #[must_use]
-    pub const fn completing(mut self, kinds: fn(Kind) -> bool) -> Self {
-        self.completes = kinds;
+    pub const fn only(mut self, kinds: fn(Kind) -> bool) -> Self {
+        self.wants = kinds;
         self
+    }
+
+    /// The last entry, without its payload, if it was left out because of its kind.
+    pub fn take_passed(&mut self) -> Option<FramedEntry> {
+        let (kind, offset) = self.passed.take()?;
+        let (Position { seq, chain }, ledger) = (self.position, self.ledger);
+        let payload = Payload::default();
+        Some(FramedEntry { seq, chain, offset, ledger, kind, payload, fault: None })
     }
 
     /// Takes the next bytes of the segment.
     pub fn feed(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).copy_from_slice(bytes);
+        self.take_fed(bytes.len());
+    }
+
+    /// Takes the next bytes of the segment from `read`, which puts up to `length` of them at the
+    /// start of its argument. How many.
+    /// # Errors
+    /// Those of `read`.
+    pub fn feed_from<E>(
+        &mut self,
+        length: usize,
+        read: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let read = read(self.room(length))?.min(length);
+        self.take_fed(read);
+        Ok(read)
+    }
+
+    /// Room for so many bytes behind those that are not read yet.
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let end = self.end + length;
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        self.buffer.get_mut(self.end..end).unwrap_or_default()
+    }
+
+    fn take_fed(&mut self, length: usize) {
+        let fed = self.end..self.end + length;
         if let State::Zeros { fault, bytes: seen } = &mut self.state {
-            *seen += bytes.len() as u64;
-            if bytes.iter().any(|&byte| byte != 0) {
+            *seen += length as u64;
+            if self.buffer.get(fed).unwrap_or_default().iter().any(|&byte| byte != 0) {
                 self.state = State::Failed(fault.clone());
             }
             return;
         }
-        self.buffer.drain(..self.start);
-        self.start = 0;
-        self.buffer.extend_from_slice(bytes);
+        self.end = fed.end;
     }
 
     /// The next entry. `None` if more bytes are needed.
@@ -216,7 +257,7 @@ impl Reader {
     }
 
     fn pending(&self) -> &[u8] {
-        self.buffer.get(self.start..).unwrap_or_default()
+        self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
     fn read_header(&mut self) -> Result<Step, Fault> {
@@ -362,29 +403,21 @@ impl Reader {
             return Ok(Step::Passed);
         };
         let ledger = self.ledger;
-        let entry = |payload, members_at, fault| {
-            Step::Entry(FramedEntry {
-                seq,
-                chain,
-                offset,
-                ledger,
-                kind,
-                payload,
-                members_at,
-                fault,
-            })
+        let entry = |payload, fault| {
+            Step::Entry(FramedEntry { seq, chain, offset, ledger, kind, payload, fault })
         };
-        if !(self.completes)(kind) {
+        if !(self.wants)(kind) && seq != self.from {
             let _ = self.strings.pass(payload);
-            return Ok(entry(Vec::new(), 0, None));
+            self.passed = Some((kind, offset));
+            return Ok(Step::Passed);
         }
-        let mut whole = Vec::with_capacity(length + STRINGS_BYTES);
-        match self.strings.complete(payload, &mut whole) {
-            Ok(members_at) => Ok(entry(whole, members_at, None)),
+        self.passed = None;
+        match self.strings.complete(payload) {
+            Ok(whole) => Ok(entry(whole, None)),
             Err(error) => {
                 // Others need the strings behind the one that is missing.
                 let _ = self.strings.pass(payload);
-                Ok(entry(payload.to_vec(), 0, Some(error.to_string())))
+                Ok(entry(Payload::unsplit(payload), Some(error.to_string())))
             }
         }
     }

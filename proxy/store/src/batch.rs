@@ -1,15 +1,14 @@
 //! A batch of requests, corrections and counts of refusals that is added to a store at once, and
 //! its sums per hour.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 
 use jiff::Timestamp;
-use rust_decimal::Decimal;
 use taximeter_billing::{BilledRequest, Hour, HourKey, RunningHour, corrected};
 use taximeter_ledger::{
-    Correction, DecodeError, Entry, Fault, FramedEntry, Kind, Position, PostBytes, PostNumbers,
-    Refusals,
+    Correction, CostNumbers, DecodeError, Entry, Fault, FramedEntry, Kind, LineQuantities,
+    Position, PostBytes, PostNumbers, Refusals, join_payload,
 };
 
 use super::forms::{Form, Forms};
@@ -24,7 +23,7 @@ pub(super) struct Batch<'a> {
     pub(super) forms: Forms,
     pub(super) posts: Vec<NewPost<'a>>,
     /// Of the lines of all posts.
-    quantities: Vec<Decimal>,
+    quantities: LineQuantities,
     pub(super) corrections: Vec<Amendment<'a>>,
     pub(super) refusals: Vec<Refusals>,
     /// The journal, and the last entry of it that is part of the batch.
@@ -39,7 +38,6 @@ pub(super) struct NewPost<'a> {
     /// Its form in the batch.
     pub(super) form: usize,
     pub(super) numbers: PostNumbers,
-    quantities: Range<usize>,
 }
 
 /// A correction, and its payload as it was written.
@@ -48,7 +46,7 @@ pub(super) struct Amendment<'a> {
     pub(super) correction: Box<Correction>,
     /// Its entry.
     pub(super) seq: u64,
-    pub(super) payload: &'a [u8],
+    pub(super) payload: Cow<'a, [u8]>,
 }
 
 /// What adding a batch did.
@@ -75,10 +73,10 @@ pub(super) struct NewHours<'b, 'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// An empty batch that knows the forms of those before it.
-    pub(super) fn new(mut forms: Forms) -> Self {
+    /// An empty batch for so many requests, which knows the forms of those before it.
+    pub(super) fn new(mut forms: Forms, posts: usize) -> Self {
         forms.tidy();
-        Self { forms, ..Self::default() }
+        Self { forms, posts: Vec::with_capacity(posts), ..Self::default() }
     }
 
     /// Takes one more entry of `journal`; an entry of a kind that leaves nothing in the store only
@@ -94,7 +92,7 @@ impl<'a> Batch<'a> {
             }
             Kind::Correction | Kind::Refusals => match framed.entry()? {
                 Entry::Correction(correction) => {
-                    let (seq, payload) = (framed.seq, &*framed.payload);
+                    let (seq, payload) = (framed.seq, framed.payload.to_vec().into());
                     self.corrections.push(Amendment { correction, seq, payload });
                 }
                 Entry::Refusals(refusals) => self.refusals.push(*refusals),
@@ -114,18 +112,9 @@ impl<'a> Batch<'a> {
         place: Place,
         bytes: PostBytes<'a>,
     ) -> Result<(), DecodeError> {
-        let start = self.quantities.len();
-        match self.forms.read(place.ledger, &bytes, &mut self.quantities) {
-            Ok((form, numbers)) => {
-                let quantities = start..self.quantities.len();
-                self.posts.push(NewPost { place, bytes, form, numbers, quantities });
-                Ok(())
-            }
-            Err(error) => {
-                self.quantities.truncate(start);
-                Err(error)
-            }
-        }
+        let (form, numbers) = self.forms.read(place.ledger, &bytes, &mut self.quantities)?;
+        self.posts.push(NewPost { place, bytes, form, numbers });
+        Ok(())
     }
 
     /// Goes on behind an entry of `journal` that leaves nothing in the store.
@@ -142,8 +131,7 @@ impl<'a> Batch<'a> {
 impl NewPost<'_> {
     /// The complete payload, in place of what `out` has.
     pub(super) fn payload<'b>(&self, out: &'b mut Vec<u8>) -> &'b [u8] {
-        out.clear();
-        self.bytes.append_to(out);
+        join_payload(self.bytes.id, self.bytes.strings, self.bytes.members, out);
         out
     }
 }
@@ -153,7 +141,11 @@ impl<'a> Amendment<'a> {
     ///
     /// Errors: it is no correction.
     pub(super) fn read(seq: u64, payload: &'a [u8]) -> Result<Self, DecodeError> {
-        Ok(Self { correction: Box::new(Correction::decode(payload)?), seq, payload })
+        Ok(Self {
+            correction: Box::new(Correction::decode(payload)?),
+            seq,
+            payload: payload.into(),
+        })
     }
 }
 
@@ -166,22 +158,30 @@ impl<'b, 'a> NewHours<'b, 'a> {
     /// Adds a request of the batch that was not in the store. One that has used nothing is in no
     /// hour.
     pub(super) fn add_post(&mut self, post: &NewPost<'a>) {
-        let Some(form) = self.batch.form(post).filter(|form| !form.used_nothing(&post.numbers))
-        else {
+        let quantities = &self.batch.quantities;
+        let Some(form) = self.batch.form(post) else { return };
+        if form.used_nothing(&post.numbers, quantities) {
             return;
-        };
+        }
         let hour = post.numbers.started_at.as_microsecond().div_euclid(HOUR_MICROS);
         let running = self.running.entry((post.form, hour)).or_default();
         let row = form.row(&post.numbers);
-        let quantities = self.batch.quantities.get(post.quantities.clone()).unwrap_or_default();
-        let add = |running: &mut RunningHour| {
-            running.add(&row, post.numbers.amounts, &form.lines, quantities)
+        let add = |running: &mut RunningHour| match &post.numbers.cost {
+            CostNumbers::None => running.add(&row, None, &form.lines, &[]),
+            CostNumbers::Tokens(tokens) => {
+                let tokens = quantities.tokens.get(tokens.clone()).unwrap_or_default();
+                running.add_tokens(&row, &form.lines, tokens)
+            }
+            CostNumbers::Amounts { amount, list_amount, quantities: lines } => {
+                let lines = quantities.decimals.get(lines.clone()).unwrap_or_default();
+                running.add(&row, Some((*amount, *list_amount)), &form.lines, lines)
+            }
         };
         if add(running).is_err() {
-            let full = std::mem::take(running).finish(&form.lines);
-            self.hours.add(form.key_in(post.numbers.started_at), full);
+            let full = std::mem::take(running);
             // Alone it is never too large.
             let _ = add(running);
+            self.hours.add_running(form, post.numbers.started_at, full);
         }
     }
 
@@ -198,7 +198,7 @@ impl<'b, 'a> NewHours<'b, 'a> {
             // An hour of a time is a time.
             let first = Timestamp::from_microsecond(hour.saturating_mul(HOUR_MICROS));
             let first = first.unwrap_or(Timestamp::MIN);
-            hours.add(form.key_in(first), running.finish(&form.lines));
+            hours.add_running(form, first, running);
         }
         hours
     }
@@ -222,6 +222,15 @@ impl Hours {
         for (key, hour) in corrected(&post.row(), correction) {
             self.add(key, hour);
         }
+    }
+
+    /// Adds the requests of `form` in the hour of `at`.
+    fn add_running(&mut self, form: &Form, at: Timestamp, running: RunningHour) {
+        let (hour, rest) = running.finish(&form.lines);
+        if let Some(rest) = rest {
+            self.add(form.key_in(at), rest);
+        }
+        self.add(form.key_in(at), hour);
     }
 
     /// Adds `hour`. Where a sum would be too large to be kept exactly, another one is begun.

@@ -12,7 +12,9 @@ use super::error::{ReadError, StoreError};
 use super::forms::Forms;
 
 /// Most entries in one transaction: bounds how long other writers wait.
-const BATCH_ENTRIES_MAX: u64 = 4096;
+const BATCH_ENTRIES_MAX: usize = 4096;
+/// About the entries of half a second.
+const USUAL_BATCH: usize = 1024;
 /// Most bytes of entries in one transaction, but for its last one: bounds its memory.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
@@ -40,7 +42,7 @@ pub struct Feed<'a> {
 /// The result of a feeding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fed {
-    /// Entries read.
+    /// Entries read that leave something in the store, or come last.
     pub entries: u64,
     /// Records that were new to the store.
     pub records: u64,
@@ -51,14 +53,6 @@ pub struct Fed {
     pub stored: u64,
     /// The same for the second journal, that of corrections.
     pub stored_corrections: u64,
-}
-
-/// Entries that are added together, and how reading them ended.
-struct Piece {
-    /// Those that leave something in the store, and the last one.
-    framed: Vec<FramedEntry>,
-    entries: u64,
-    end: Result<(), ReadError>,
 }
 
 impl<'a> Feed<'a> {
@@ -121,27 +115,28 @@ impl<'a> Feed<'a> {
         entries: &mut Entries,
         fed: &mut Fed,
     ) -> Result<(), StoreError> {
+        let mut read = Vec::with_capacity(USUAL_BATCH);
         loop {
-            let mut piece = Piece::read(entries);
-            let mut batch = Batch::new(std::mem::take(&mut self.forms));
-            for framed in &piece.framed {
+            let mut end = read_batch(entries, &mut read);
+            let mut batch = Batch::new(std::mem::take(&mut self.forms), read.len());
+            for framed in &read {
                 let Err(fault) = batch.push(self.name, framed) else { continue };
                 if let Err(error) = (self.set_aside)(self.name, framed, &fault) {
-                    piece.end = Err(error.into());
+                    end = Err(error.into());
                     break;
                 }
                 batch.pass(self.name, framed);
             }
-            let Some((_, end)) = batch.end else {
-                return piece.end.map_err(StoreError::Journal);
+            let Some((_, last)) = batch.end else {
+                return end.map_err(StoreError::Journal);
             };
             let added = database.add(&batch)?;
             self.forms = batch.forms;
-            self.stored = end.seq;
-            fed.entries += piece.entries;
+            self.stored = last.seq;
+            fed.entries += read.len() as u64;
             fed.records += added.posts;
             fed.corrections += added.corrections;
-            piece.end.map_err(StoreError::Journal)?;
+            end.map_err(StoreError::Journal)?;
         }
     }
 }
@@ -199,31 +194,14 @@ pub(super) const fn is_kept(kind: Kind) -> bool {
     matches!(kind, Kind::Post | Kind::Correction | Kind::Refusals)
 }
 
-impl Piece {
-    fn read(entries: &mut Entries) -> Self {
-        let mut piece = Self { framed: Vec::new(), entries: 0, end: Ok(()) };
-        let mut bytes = 0;
-        let mut passed = None;
-        while piece.entries < BATCH_ENTRIES_MAX && bytes < BATCH_BYTES_MAX {
-            match entries.next() {
-                None => break,
-                Some(Err(error)) => {
-                    piece.end = Err(error);
-                    break;
-                }
-                Some(Ok(framed)) => {
-                    piece.entries += 1;
-                    if is_kept(framed.kind) {
-                        bytes += framed.payload.len();
-                        passed = None;
-                        piece.framed.push(framed);
-                    } else {
-                        passed = Some(framed);
-                    }
-                }
-            }
-        }
-        piece.framed.extend(passed);
-        piece
+/// Reads the entries of the next transaction, in place of what `read` has.
+fn read_batch(entries: &mut Entries, read: &mut Vec<FramedEntry>) -> Result<(), ReadError> {
+    read.clear();
+    let mut bytes = 0;
+    while read.len() < BATCH_ENTRIES_MAX && bytes < BATCH_BYTES_MAX {
+        let Some(framed) = entries.next().transpose()? else { break };
+        bytes += framed.payload.len();
+        read.push(framed);
     }
+    Ok(())
 }

@@ -2,11 +2,15 @@
 //! request of it only the numbers.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use jiff::Timestamp;
-use rust_decimal::Decimal;
 use taximeter_billing::{BilledRequest, CostLines, HourKey};
-use taximeter_ledger::{DecodeError, LedgerId, PostBytes, PostNumbers, PostNumbersReader};
+use taximeter_ledger::{
+    CostNumbers, DecodeError, LedgerId, LineQuantities, PostBytes, PostNumbers, PostNumbersReader,
+    PostView,
+};
 use taximeter_pricing::{Flag, Source};
 
 /// Most forms, and most bytes of their strings, that are kept for the next batch.
@@ -18,7 +22,7 @@ const KEPT_BYTES_MAX: usize = 2 << 20;
 pub(super) struct Form {
     pub(super) ledger: LedgerId,
     /// As [`PostBytes`] has them.
-    pub(super) strings: Box<[u8]>,
+    pub(super) strings: Arc<[u8]>,
     pub(super) tenant: String,
     pub(super) model: Option<String>,
     pub(super) upstream: String,
@@ -38,15 +42,23 @@ pub(super) struct Form {
 #[derive(Debug, Default)]
 pub(super) struct Forms {
     forms: Vec<Form>,
-    /// The id of the ledger, and then the strings.
-    by_strings: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
-    key: Vec<u8>,
+    by_strings: HashMap<(LedgerId, Arc<[u8]>), usize, RandomState>,
+    /// By where the strings are in memory, of those that several requests share. It costs a small
+    /// part of looking at the strings.
+    by_place: HashMap<usize, Shared, RandomState>,
     bytes: usize,
+}
+
+/// Strings that stay where they are, and their form.
+#[derive(Debug)]
+struct Shared {
+    strings: Arc<[u8]>,
+    form: usize,
 }
 
 impl Form {
     fn read(ledger: LedgerId, post: &PostBytes<'_>) -> Result<Self, DecodeError> {
-        let view = post.view()?;
+        let view = PostView::of_pieces(post)?;
         let numbers = PostNumbersReader::new(post.strings)?;
         let is_pending = view.flags.contains(&Flag::Pending);
         let source = if is_pending { Source::Unknown } else { view.source };
@@ -54,7 +66,7 @@ impl Form {
         let model = view.response_model.or(view.request_model);
         Ok(Self {
             ledger,
-            strings: post.strings.into(),
+            strings: Arc::clone(post.strings),
             tenant: view.tenant.to_owned(),
             model: model.map(str::to_owned),
             upstream: view.upstream.to_owned(),
@@ -100,21 +112,31 @@ impl Form {
             cache_read_input_tokens: None,
             output_tokens: None,
             reasoning_output_tokens: None,
-            amounts: None,
+            cost: CostNumbers::None,
         };
         HourKey::of(&self.row(&numbers))
     }
 
     /// Whether a request of this form has used nothing, so that no bill counts it.
-    pub(super) fn used_nothing(&self, numbers: &PostNumbers) -> bool {
-        self.source == Source::None && numbers.amounts.is_none_or(|(amount, _)| amount.is_zero())
+    pub(super) fn used_nothing(&self, numbers: &PostNumbers, quantities: &LineQuantities) -> bool {
+        self.source == Source::None
+            && match &numbers.cost {
+                CostNumbers::None => true,
+                CostNumbers::Tokens(tokens) => {
+                    let tokens = quantities.tokens.get(tokens.clone()).unwrap_or_default();
+                    let rates = self.numbers.cost().map(|cost| &*cost.lines).unwrap_or_default();
+                    let mut lines = tokens.iter().zip(rates);
+                    lines.all(|(tokens, rate)| *tokens == 0 || rate.unit_price.is_zero())
+                }
+                CostNumbers::Amounts { amount, .. } => amount.is_zero(),
+            }
     }
 }
 
 impl Forms {
     /// Forgets the forms if there are too many.
     pub(super) fn tidy(&mut self) {
-        if self.forms.len() > KEPT_MAX || self.bytes > KEPT_BYTES_MAX {
+        if self.forms.len().max(self.by_place.len()) > KEPT_MAX || self.bytes > KEPT_BYTES_MAX {
             *self = Self::default();
         }
     }
@@ -127,32 +149,46 @@ impl Forms {
         self.forms.len()
     }
 
-    /// The form of a request, and its numbers. The quantities of its lines are appended to
-    /// `quantities`.
+    /// The form of a request, and its numbers. The quantities of the lines of its cost are appended
+    /// to `quantities`.
     ///
     /// Errors: it is no request.
     pub(super) fn read(
         &mut self,
         ledger: LedgerId,
         post: &PostBytes<'_>,
-        quantities: &mut Vec<Decimal>,
+        quantities: &mut LineQuantities,
     ) -> Result<(usize, PostNumbers), DecodeError> {
-        self.key.clear();
-        self.key.extend_from_slice(ledger.0.as_bytes());
-        self.key.extend_from_slice(post.strings);
-        let index = match self.by_strings.get(&*self.key) {
-            Some(index) => *index,
-            None => self.learn(ledger, post)?,
-        };
+        let index = self.index(ledger, post)?;
         let form = self.forms.get(index).ok_or(DecodeError::Missing("form"))?;
         Ok((index, form.numbers.read(post.id, post.members, quantities)?))
     }
 
-    fn learn(&mut self, ledger: LedgerId, post: &PostBytes<'_>) -> Result<usize, DecodeError> {
-        let (form, index) = (Form::read(ledger, post)?, self.forms.len());
-        self.bytes += form.strings.len();
-        self.by_strings.insert(self.key.as_slice().into(), index);
-        self.forms.push(form);
-        Ok(index)
+    fn index(&mut self, ledger: LedgerId, post: &PostBytes<'_>) -> Result<usize, DecodeError> {
+        let place = post.strings.as_ptr().addr();
+        if let Some(Shared { strings, form }) = self.by_place.get(&place)
+            && Arc::ptr_eq(strings, post.strings)
+            && self.get(*form).is_some_and(|form| form.ledger == ledger)
+        {
+            return Ok(*form);
+        }
+        let is_shared = Arc::strong_count(post.strings) > 1;
+        let key = (ledger, Arc::clone(post.strings));
+        let form = match self.by_strings.get(&key) {
+            Some(form) => *form,
+            None => {
+                let (form, index) = (Form::read(ledger, post)?, self.forms.len());
+                self.bytes += form.strings.len();
+                self.by_strings.insert(key, index);
+                self.forms.push(form);
+                index
+            }
+        };
+        if is_shared {
+            let strings = Arc::clone(post.strings);
+            self.bytes += strings.len();
+            self.by_place.insert(place, Shared { strings, form });
+        }
+        Ok(form)
     }
 }

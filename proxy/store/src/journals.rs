@@ -71,8 +71,7 @@ pub fn set_rejected_aside(
 fn reader(dir: &Path) -> impl FnMut(u64) -> Result<Entries, ReadError> + use<> {
     let dir = dir.to_owned();
     move |from| {
-        let entries =
-            read(&dir, from).completing(is_kept).map(|framed| framed.map_err(ReadError::from));
+        let entries = read(&dir, from).only(is_kept).map(|framed| framed.map_err(ReadError::from));
         Ok(Box::new(entries))
     }
 }

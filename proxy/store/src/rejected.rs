@@ -36,7 +36,7 @@ pub(crate) fn set_aside(
         seq: *seq,
         kind: format!("{kind:?}").to_lowercase(),
         reason: fault.to_string(),
-        payload_hex: payload.iter().map(|byte| format!("{byte:02x}")).collect(),
+        payload_hex: payload.to_vec().iter().map(|byte| format!("{byte:02x}")).collect(),
     };
     let folder = dir.join(DIR);
     fs::create_dir_all(&folder)?;

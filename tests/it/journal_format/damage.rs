@@ -123,7 +123,7 @@ fn a_byte_that_is_damaged_costs_at_most_one_request_and_no_fare_goes_to_another_
     let input: String = damages.iter().map(|(at, by)| format!("{at} {by}\n")).collect();
     let python = python("damage.py", &[&path, LEDGER], &input);
     assert_eq!(python.len(), DAMAGES);
-    let id = |seq: &u64| whole[seq].payload[..16].to_owned();
+    let id = |seq: &u64| whole[seq].payload.to_vec()[..16].to_owned();
     let (mut lost_here, mut lost_in_python) = (0, 0);
     for ((at, by), python) in damages.into_iter().zip(python) {
         let mut damaged = bytes.clone();

@@ -2,7 +2,9 @@
 
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
-use taximeter_ledger::{EncodedEntry, Entry, Framer, LedgerId, Position, SegmentHeader, SyncMark};
+use taximeter_ledger::{
+    EncodedEntry, End, Entry, Framer, LedgerId, Position, SegmentHeader, SyncMark,
+};
 
 pub(super) const LEDGER: &str = "5f3f0c3a-4c1e-4d55-9a6b-0d4a5e3c2b1a";
 /// A UUID of version 7 has its time.
@@ -150,6 +152,8 @@ pub(super) fn entries() -> Vec<Entry> {
     all.extend([progress(), short_progress(), whole_post(), post_in_part(), short_post()]);
     all.extend(["not_sent", "upstream_refused", "upstream_auth", "client_left"].map(void));
     all.extend([correction(), completing(), refusals, empty, post_of(json!({"cost": rounded()}))]);
+    all.extend(End::ALL.map(|end| post_of(json!({"end": end}))));
+    all.extend([reserve_with_other_id(), other_correction(), other_completion()]);
     all.into_iter().map(entry).collect()
 }
 
@@ -205,6 +209,13 @@ fn usage() -> Value {
             "missing", "context", "token_ids", "differs", "pending", "clock", "maybe_unsent"
         ]
     })
+}
+
+/// One whose tokens were counted too.
+fn usage_counting(input: u64, output: u64) -> Value {
+    let mut usage = usage();
+    usage["counted"] = json!({"input_tokens": input, "output_tokens": output});
+    usage
 }
 
 fn bare_usage() -> Value {
@@ -315,8 +326,19 @@ fn post_in_part() -> Value {
         "cost_unknown": [
             {"reason": "no_price", "of": NASTY, "price_id": "p", "day": "2026-11-01",
              "combination": "in tier priority"},
-            {"reason": "too_large"}
-        ]
+            {"reason": "too_large"}, {"reason": "ended"}, {"reason": "not_begun"},
+            {"reason": "no_rate"}, {"reason": "no_tier"}, {"reason": "no_condition"},
+            {"reason": "no_quantity"}
+        ],
+        "usage": usage_counting(u64::MAX, 16_383), "timing": {
+            "time_to_first_chunk": null, "time_to_first_token": null,
+            "time_per_output_token": null, "output_chunks": 1, "longest_stall": null,
+            "duration": 2.0, "gateway": 0.0,
+            "stages": {
+                "identify": 0.1, "body": 0.2, "route": 0.3, "admit": 0.4, "connect": 0.5,
+                "prefill": 0.6, "stream": 0.7, "answer": 0.8, "settle": 0.9
+            }
+        }
     }))
 }
 
@@ -333,6 +355,29 @@ fn short_post() -> Value {
         },
         "cost": null, "resource": {}
     }))
+}
+
+/// A reservation with another UUID of the client.
+fn reserve_with_other_id() -> Value {
+    let mut reserve = reserve();
+    reserve["request_id"] = json!(OTHER_ID);
+    reserve
+}
+
+/// A correction of a request that had no cost.
+fn other_correction() -> Value {
+    let mut correction = correction();
+    (correction["before"], correction["after"]) = (Value::Null, cost());
+    correction
+}
+
+fn other_completion() -> Value {
+    let mut correction = completing();
+    let completion = &mut correction["completion"];
+    completion["error"] = json!({"status": "400", "type": "invalid_request_error"});
+    completion["usage"] = usage_counting(7, 8);
+    completion["usage"]["passes"] = json!([]);
+    correction
 }
 
 fn correction() -> Value {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use taximeter_tests::generated::is_fresh;
 
-use super::assert_same;
 use super::sample::{Segment, entry, reserve, whole_post};
+use super::{assert_same, plainly};
 
 const PAGE: &str = "docs/reference/journal-format.md";
 const BEGIN: &str = "## Test vector\n";
@@ -42,7 +42,8 @@ fn the_test_vector_on_the_page_is_what_the_program_writes_and_reads() {
         }
         page.push_str("```\n\nThe entries in JSON:\n\n```json\n");
         for entry in &entries {
-            let _ = writeln!(page, "{}", serde_json::to_string_pretty(entry).expect("JSON"));
+            let _ =
+                writeln!(page, "{}", serde_json::to_string_pretty(&plainly(entry)).expect("JSON"));
         }
         page.push_str("```\n");
         page

@@ -31,7 +31,7 @@ const GROUP_BYTES_MAX: usize = 64 << 20;
 /// Bytes of one page of a column before compression. They stay in the processor's cache until they
 /// are compressed.
 const PAGE_BYTES: usize = 64 << 10;
-/// The image builds zstd for this level only (`deploy/image/program.sh`).
+/// Another level needs its strategy in the image's zstd (`deploy/image/program.sh`).
 const ZSTD_LEVEL: i32 = 1;
 
 /// Some rows of a file, column by column.

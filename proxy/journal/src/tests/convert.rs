@@ -371,7 +371,7 @@ fn an_entry_that_nobody_understands_keeps_its_number_and_stays_one() {
     }
     let mut read = Entries::new(disk.look(), Path::new(DIR), 2);
     let payload = read.next().unwrap().unwrap().payload;
-    assert!(String::from_utf8_lossy(&payload).contains(r#"{"of":"another time"}"#));
+    assert!(String::from_utf8_lossy(&payload.to_vec()).contains(r#"{"of":"another time"}"#));
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Bench {
 
 fn of_requests(bench: &Bench) -> Vec<(u64, Vec<u8>)> {
     let framed = bench.read(1).into_iter().filter(is_of_a_request);
-    framed.map(|framed| (framed.seq, framed.payload)).collect()
+    framed.map(|framed| (framed.seq, framed.payload.to_vec())).collect()
 }
 
 #[test]

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_ledger::{
-    Charge, Checkpoint, EncodedEntry, End, Entry, FramedEntry, Kind, OpenReservation, Progress,
-    RecordCost, RecordUsage, Replay, RequestId,
+    Charge, Checkpoint, EncodedEntry, End, Entry, FramedEntry, Kind, OpenReservation, Payload,
+    Progress, RecordCost, RecordUsage, Replay, RequestId,
 };
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ pub(super) const DIR: &str = "/data/journal";
 #[derive(Debug)]
 struct Appended {
     entry: Entry,
-    payload: Vec<u8>,
+    payload: Payload,
 }
 
 /// What users rely on.
@@ -296,7 +296,7 @@ impl Appended {
     fn new(entry: Entry) -> Self {
         let mut payload = Vec::new();
         EncodedEntry::new(&entry, &mut payload).unwrap();
-        Self { entry, payload }
+        Self { entry, payload: (&*payload).into() }
     }
 
     /// What was open is posted at a start, and sums are written now and then; nothing else is said

@@ -86,7 +86,8 @@ fn rewrite(bench: &Bench, kind: Kind, lacks: Lacks) -> u64 {
     bytes.truncate(usize::try_from(framed[index].offset).unwrap());
     let mut chain = framed[index - 1].chain;
     for (at, FramedEntry { seq, kind, payload, .. }) in framed.iter().enumerate().skip(index) {
-        let payload = if at == index { without(payload, lacks) } else { payload.clone() };
+        let payload = payload.to_vec();
+        let payload = if at == index { without(&payload, lacks) } else { payload };
         chain = frame(&mut bytes, (seed(path), chain), *seq, *kind, &payload);
     }
     fs::write(path, bytes).unwrap();

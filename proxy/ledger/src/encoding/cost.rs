@@ -3,6 +3,8 @@
 //! The price and the rates are strings, as many requests share them. Of a line only the quantity is
 //! a member: its amount follows from it, and so does the sum. What does not follow is written.
 
+use std::ops::Range;
+
 use rust_decimal::Decimal;
 
 use super::keys::{member_key as key, string};
@@ -279,46 +281,124 @@ fn read_line(bytes: &mut &[u8], line: &mut RecordLine) -> Result<(), DecodeError
     Ok(())
 }
 
-/// The numbers of a cost whose price and rates are read already.
-#[derive(Debug, Default)]
-pub(super) struct AmountReader {
-    sum: Option<Decimal>,
-    amount: Option<Decimal>,
-    list_amount: Option<Decimal>,
+/// The quantities of the lines of costs, one post after the other.
+#[derive(Debug, Clone, Default)]
+pub struct LineQuantities {
+    /// Of posts whose lines count tokens.
+    pub tokens: Vec<u64>,
+    /// Of other posts.
+    pub decimals: Vec<Decimal>,
 }
 
-impl AmountReader {
-    /// Reads a member, if it is one of the cost. The quantities of its lines are appended to
-    /// `quantities`.
-    pub(super) fn member(
-        &mut self,
-        rates: &[RecordLine],
-        (key, value): (u64, Value<'_>),
-        quantities: &mut Vec<Decimal>,
-    ) -> Result<(), DecodeError> {
-        match key {
-            key::LINES => {
-                let mut bytes = value.bytes();
-                let mut sum = None;
-                for (index, rate) in rates.iter().enumerate() {
-                    let (quantity, amount) = read_quantity(&mut bytes, rate.unit_price)?;
-                    quantities.push(quantity);
-                    sum = if index == 0 { Some(amount) } else { add(sum, amount) };
-                }
-                self.sum = sum;
-            }
-            key::AMOUNT => self.amount = Some(value.decimal()?),
-            key::LIST_AMOUNT => self.list_amount = Some(value.decimal()?),
-            _ => {}
-        }
-        Ok(())
+/// The numbers of the cost of a post. The quantities of its lines are in [`LineQuantities`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CostNumbers {
+    /// The post has no cost.
+    None,
+    /// Each line counts tokens, at most [`TOKENS_MAX`], and all amounts are the sum of tokens ×
+    /// price. So many tokens of each line have an exact sum.
+    Tokens(Range<usize>),
+    /// Any other cost.
+    Amounts {
+        /// The amount or its known part.
+        amount: Decimal,
+        /// The same at list price.
+        list_amount: Decimal,
+        /// The quantities of the lines.
+        quantities: Range<usize>,
+    },
+}
+
+/// Most tokens of one line of [`CostNumbers::Tokens`].
+pub const TOKENS_MAX: u64 = 1 << 40;
+/// Most lines, and most units of the last digit of a price, of which [`TOKENS_MAX`] tokens have a
+/// sum that fits into the 96 bits of a decimal.
+const SMALL_LINES_MAX: usize = 16;
+const SMALL_PRICE_MAX: i128 = 1 << 50;
+
+/// Reads the numbers of costs at these rates.
+#[derive(Debug)]
+pub(super) struct CostNumbersReader {
+    prices: Vec<Decimal>,
+    /// The same, as numbers of units of 10^-`scale`. `None` if sums of tokens may not be exact.
+    units: Option<Vec<i128>>,
+    scale: u32,
+}
+
+impl CostNumbersReader {
+    pub(super) fn new(rates: &[RecordLine]) -> Self {
+        let prices: Vec<_> = rates.iter().map(|rate| rate.unit_price).collect();
+        let scale = prices.iter().map(Decimal::scale).max().unwrap_or_default();
+        let units = |price: &Decimal| {
+            let units = in_units(*price, scale);
+            units.filter(|units| (-SMALL_PRICE_MAX..=SMALL_PRICE_MAX).contains(units))
+        };
+        let are_few = (1..=SMALL_LINES_MAX).contains(&prices.len());
+        let units = if are_few { prices.iter().map(units).collect() } else { None };
+        Self { prices, units, scale }
     }
 
-    /// The amount, and the one at list price.
-    pub(super) fn finish(self) -> Result<(Decimal, Decimal), DecodeError> {
-        let amount = self.amount.or(self.sum).ok_or(DecodeError::Missing("amount"))?;
-        Ok((amount, self.list_amount.unwrap_or(amount)))
+    /// The numbers of a cost with these lines, and with the amounts that are written.
+    pub(super) fn read(
+        &self,
+        lines: Option<&[u8]>,
+        written: [Option<Decimal>; 2],
+        out: &mut LineQuantities,
+    ) -> Result<CostNumbers, DecodeError> {
+        let [amount, list_amount] = written;
+        if list_amount.is_none()
+            && let (Some(units), Some(lines)) = (&self.units, lines)
+            && let Some(tokens) = self.read_tokens(units, lines, amount, &mut out.tokens)
+        {
+            return Ok(CostNumbers::Tokens(tokens));
+        }
+        let (start, mut sum) = (out.decimals.len(), None);
+        if let Some(mut lines) = lines {
+            for (index, price) in self.prices.iter().enumerate() {
+                let (quantity, amount) = read_quantity(&mut lines, *price)?;
+                out.decimals.push(quantity);
+                sum = if index == 0 { Some(amount) } else { add(sum, amount) };
+            }
+        }
+        out.decimals.resize(start + self.prices.len(), Decimal::ZERO);
+        let amount = amount.or(sum).ok_or(DecodeError::Missing("amount"))?;
+        let list_amount = list_amount.unwrap_or(amount);
+        Ok(CostNumbers::Amounts { amount, list_amount, quantities: start..out.decimals.len() })
     }
+
+    /// The tokens of each line. `None` if a line has something else, or if `amount` is not what they
+    /// cost.
+    fn read_tokens(
+        &self,
+        units: &[i128],
+        mut lines: &[u8],
+        amount: Option<Decimal>,
+        out: &mut Vec<u64>,
+    ) -> Option<Range<usize>> {
+        let (start, mut sum) = (out.len(), 0);
+        for units in units {
+            let form = number(&mut lines).unwrap_or_default();
+            let tokens = number(&mut lines).unwrap_or(u64::MAX);
+            if form != HAS_TOKENS || tokens > TOKENS_MAX {
+                out.truncate(start);
+                return None;
+            }
+            sum += i128::from(tokens) * units;
+            out.push(tokens);
+        }
+        // An amount is written without zeros at its end, which the sum may have.
+        if amount.is_some_and(|amount| in_units(amount, self.scale) != Some(sum)) {
+            out.truncate(start);
+            return None;
+        }
+        Some(start..out.len())
+    }
+}
+
+/// How many units of 10^-`scale` a decimal has. `None` if it has digits behind these.
+fn in_units(decimal: Decimal, scale: u32) -> Option<i128> {
+    let factor = 10_i128.checked_pow(scale.checked_sub(decimal.scale())?)?;
+    decimal.mantissa().checked_mul(factor)
 }
 
 fn add(sum: Option<Decimal>, amount: Decimal) -> Option<Decimal> {

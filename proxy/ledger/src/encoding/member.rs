@@ -300,7 +300,8 @@ impl<'a> Members<'a> {
     }
 
     /// The next member and its key.
-    #[inline]
+    // A record has a dozen of them, and a store reads them all.
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>, DecodeError> {
         if self.rest.is_empty() {
             return Ok(None);

@@ -1,83 +1,30 @@
 //! Reads the few members of a record that sums and bills need. They borrow from the payload.
 
 use jiff::Timestamp;
-use rust_decimal::Decimal;
 use taximeter_pricing::{Flag, Source};
 
-use super::cost::{AmountReader, CostKeys, CostReader};
+use super::cost::{CostKeys, CostNumbers, CostNumbersReader, CostReader, LineQuantities};
 use super::entries::{CallRead, CallerRead, text};
-use super::keys::{END, ID_BYTES, member_key as key, string};
+use super::keys::{member_key as key, string};
 use super::member::{DecodeError, Members, time_of};
 use super::parts::Parts;
+use super::payload::PostBytes;
 use super::record::{ended_at, gateway_of, seconds};
-use super::strings::{Strings, skip_strings};
+use super::strings::Strings;
 use super::usage;
 use crate::id::RequestId;
 use crate::record::RecordCost;
-
-/// A complete payload of a post in three pieces. Many posts have the same strings.
-#[derive(Debug, Clone, Copy)]
-pub struct PostBytes<'a> {
-    /// The id.
-    pub id: RequestId,
-    /// All strings, and their end.
-    pub strings: &'a [u8],
-    /// All members.
-    pub members: &'a [u8],
-}
-
-impl<'a> PostBytes<'a> {
-    /// Splits a complete payload.
-    ///
-    /// # Errors
-    /// It is none.
-    pub fn split(payload: &'a [u8]) -> Result<Self, DecodeError> {
-        let members = skip_strings(payload.get(ID_BYTES..).ok_or(DecodeError::CutOff)?)?;
-        Self::split_at(payload, payload.len() - members.len())
-    }
-
-    /// Splits a complete payload whose members begin at `members_at`.
-    pub(crate) fn split_at(payload: &'a [u8], members_at: usize) -> Result<Self, DecodeError> {
-        let Some((&END, rest)) = payload.split_last() else { return Err(DecodeError::CutOff) };
-        let (rest, members) = rest.split_at_checked(members_at).ok_or(DecodeError::CutOff)?;
-        let (id, strings) = rest.split_first_chunk::<ID_BYTES>().ok_or(DecodeError::CutOff)?;
-        Ok(Self { id: RequestId(uuid::Uuid::from_bytes(*id)), strings, members })
-    }
-
-    /// Appends the complete payload.
-    pub fn append_to(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.id.0.as_bytes());
-        out.extend_from_slice(self.strings);
-        out.extend_from_slice(self.members);
-        out.push(END);
-    }
-
-    /// What sums and bills need.
-    ///
-    /// # Errors
-    /// It is no post.
-    pub fn view(&self) -> Result<PostView<'a>, DecodeError> {
-        PostView::of(self.parts())
-    }
-
-    const fn parts(&self) -> Parts<'a> {
-        Parts {
-            id: self.id,
-            strings: Strings::new(self.strings),
-            members: Members::new(self.members),
-        }
-    }
-}
 
 /// Reads the numbers of posts that have the same strings. It is much cheaper than a [`PostView`].
 #[derive(Debug)]
 pub struct PostNumbersReader {
     /// Without numbers.
     cost: Option<RecordCost>,
+    costs: CostNumbersReader,
 }
 
 /// The numbers of a post that are added up.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct PostNumbers {
     /// Time of admission.
     pub started_at: Timestamp,
@@ -89,8 +36,8 @@ pub struct PostNumbers {
     pub output_tokens: Option<u64>,
     /// Part of the output.
     pub reasoning_output_tokens: Option<u64>,
-    /// The cost or its known part, and the same at list price.
-    pub amounts: Option<(Decimal, Decimal)>,
+    /// The cost.
+    pub cost: CostNumbers,
 }
 
 impl PostNumbersReader {
@@ -103,7 +50,9 @@ impl PostNumbersReader {
         while let Some((key, bytes)) = strings.next()? {
             cost.string(CostKeys::COST, key, bytes)?;
         }
-        Ok(Self { cost: cost.without_numbers() })
+        let cost = cost.without_numbers();
+        let rates = cost.as_ref().map(|cost| &*cost.lines).unwrap_or_default();
+        Ok(Self { costs: CostNumbersReader::new(rates), cost })
     }
 
     /// The cost of each post, but for its numbers: currency, price, and one line for each rate.
@@ -121,21 +70,25 @@ impl PostNumbersReader {
         &self,
         id: RequestId,
         members: &[u8],
-        quantities: &mut Vec<Decimal>,
+        quantities: &mut LineQuantities,
     ) -> Result<PostNumbers, DecodeError> {
-        let rates = self.cost.as_ref().map(|cost| &*cost.lines).unwrap_or_default();
-        let before = quantities.len();
         let mut members = Members::new(members);
         let (mut started_at, mut tokens) = (None, [None; 4]);
-        let mut amounts = AmountReader::default();
+        let (mut lines, mut written) = (None, [None; 2]);
         while let Some((key, value)) = members.next()? {
             match key {
                 key::STARTED_AT => started_at = Some(value.time(time_of(id))?),
                 key::TOKENS => tokens = usage::read_list(value.bytes())?,
-                _ => amounts.member(rates, (key, value), quantities)?,
+                key::LINES => lines = Some(value.bytes()),
+                key::AMOUNT => written[0] = Some(value.decimal()?),
+                key::LIST_AMOUNT => written[1] = Some(value.decimal()?),
+                _ => {}
             }
         }
-        quantities.resize(before + rates.len(), Decimal::ZERO);
+        let cost = match &self.cost {
+            Some(_) => self.costs.read(lines, written, quantities)?,
+            None => CostNumbers::None,
+        };
         let [input_tokens, output_tokens, cache_read_input_tokens, reasoning_output_tokens] =
             tokens;
         Ok(PostNumbers {
@@ -144,7 +97,7 @@ impl PostNumbersReader {
             cache_read_input_tokens,
             output_tokens,
             reasoning_output_tokens,
-            amounts: self.cost.as_ref().map(|_| amounts.finish()).transpose()?,
+            cost,
         })
     }
 }
@@ -205,7 +158,15 @@ impl<'a> PostView<'a> {
         Self::of(Parts::split(payload)?)
     }
 
-    fn of(parts: Parts<'a>) -> Result<Self, DecodeError> {
+    /// Reads the pieces of a post.
+    ///
+    /// # Errors
+    /// They are none.
+    pub fn of_pieces(post: &PostBytes<'a>) -> Result<Self, DecodeError> {
+        Self::of(post.parts())
+    }
+
+    pub(crate) fn of(parts: Parts<'a>) -> Result<Self, DecodeError> {
         let Parts { id, mut strings, mut members } = parts;
         let mut cost = CostReader::default();
         let (mut tenant, mut gateway, mut caller) = (None, None, None);

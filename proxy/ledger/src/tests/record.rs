@@ -111,3 +111,66 @@ fn the_reasons_of_an_unknown_cost_are_few_and_short() {
     let same = Charge::unknown(None, (0..9).map(|_| reason(1)));
     assert_eq!(same.unknown.len(), 1);
 }
+
+/// A cost of some lines. Its amounts follow from its lines, unless they are rounded.
+fn costs() -> impl Strategy<Value = RecordCost> {
+    let tokens = prop_oneof![0..5_000_u64, Just(TOKENS_MAX), Just(TOKENS_MAX + 1)];
+    let quantity = prop_oneof![4 => tokens.prop_map(Ok), 1 => (0..9_000_i64).prop_map(Err)];
+    let price = (prop_oneof![9 => 0..1_000_000_i64, 1 => Just(1 << 51)], 0..12_u32);
+    let line = (quantity, price, prop::bool::weighted(0.1));
+    let is_other = prop::bool::weighted(0.1);
+    (vec(line, 1..4), is_other, is_other).prop_map(|(lines, rounded, listed)| {
+        let lines = lines.into_iter().map(|(quantity, (price, scale), rounded)| {
+            let mut line = RecordLine {
+                meter: "input".to_owned(),
+                price_match: None,
+                model: None,
+                tokens: quantity.ok(),
+                quantity: quantity.err().map(|quantity| Decimal::new(quantity, 3)),
+                unit: None,
+                unit_price: Decimal::new(price, scale),
+                list_unit_price: None,
+                amount: Decimal::ZERO,
+            };
+            line.amount = line.count() * line.unit_price + Decimal::from(u8::from(rounded));
+            line
+        });
+        let lines: Vec<_> = lines.collect();
+        let sum: Decimal = lines.iter().map(|line| line.amount).sum();
+        let amount = (sum + Decimal::from(u8::from(rounded))).normalize();
+        let list_amount = amount + Decimal::from(u8::from(listed));
+        RecordCost { amount, list_amount, lines, ..cost(Decimal::ZERO) }
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_numbers_of_a_post_are_those_of_its_record(cost in costs()) {
+        let record = Record { cost: Some(cost), ..whole_record() };
+        let mut payload = Vec::new();
+        EncodedEntry::new(&Entry::Post(Box::new(record.clone())), &mut payload).unwrap();
+        let payload = Payload::from(&*payload);
+        let post = payload.post().unwrap();
+        let reader = PostNumbersReader::new(post.strings).unwrap();
+        let mut quantities = LineQuantities::default();
+        let numbers = reader.read(post.id, post.members, &mut quantities).unwrap();
+        prop_assert_eq!(numbers.started_at, record.started_at);
+        prop_assert_eq!(numbers.output_tokens, record.usage.output_tokens);
+        let cost = record.cost.unwrap();
+        let counts = cost.lines.iter().map(RecordLine::count);
+        let (read, amounts) = match numbers.cost {
+            CostNumbers::Tokens(tokens) => {
+                let tokens = quantities.tokens[tokens].iter().copied().map(Decimal::from);
+                let amounts = tokens.clone().zip(&cost.lines).map(|(it, line)| it * line.unit_price);
+                let amount: Decimal = amounts.sum();
+                (tokens.collect(), [amount; 2])
+            }
+            CostNumbers::Amounts { amount, list_amount, quantities: lines } => {
+                (quantities.decimals[lines].to_vec(), [amount, list_amount])
+            }
+            CostNumbers::None => panic!("there is a cost"),
+        };
+        prop_assert_eq!(read, counts.collect::<Vec<_>>());
+        prop_assert_eq!(amounts, [cost.amount, cost.list_amount]);
+    }
+}

@@ -194,7 +194,7 @@ fn add_corrections(
     let waiting: Vec<_> =
         corrections().map(|c| !requests.contains_key(&corrected_key(c))).collect();
     let seqs: Vec<_> = amendments.iter().map(|amendment| amendment.seq.cast_signed()).collect();
-    let payloads: Vec<_> = amendments.iter().map(|amendment| amendment.payload).collect();
+    let payloads: Vec<_> = amendments.iter().map(|amendment| &*amendment.payload).collect();
     let rows = link.query(
         ADD_CORRECTIONS,
         &[

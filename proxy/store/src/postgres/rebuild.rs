@@ -4,7 +4,7 @@
 //!
 //! All of it is one transaction. Others read the old rows until it ends.
 
-use taximeter_ledger::PostBytes;
+use taximeter_ledger::Payload;
 use tokio_postgres::types::Type;
 
 use super::add;
@@ -48,9 +48,12 @@ pub(super) fn set_aside(link: &Link, gateway: &str) -> Result<(), Fault> {
 pub(super) fn keep(link: &Link, gateway: &str) -> Result<Rebuilt, Fault> {
     let mut kept = Rebuilt::default();
     each_page(link, OLD_REQUESTS, |rows| {
+        let rows: Vec<_> =
+            rows.iter().map(|(place, payload)| (*place, Payload::from(&**payload))).collect();
         let mut batch = Batch::default();
-        for (place, payload) in rows {
-            PostBytes::split(payload)
+        for (place, payload) in &rows {
+            payload
+                .post()
                 .and_then(|post| batch.push_post(*place, post))
                 .map_err(Fault::unreadable)?;
         }

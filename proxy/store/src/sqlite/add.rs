@@ -11,18 +11,21 @@ use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
 use crate::forms::Form;
 use crate::post::Post;
 
-const ADD_REQUEST: &str = "INSERT OR IGNORE INTO requests VALUES (NULL, ?, ?, ?, ?, ?)";
+// A number that is not named is simply the next one: SQLite then keeps no copy of the pages that the
+// statement changes.
+const ADD_REQUEST: &str = "
+    INSERT OR IGNORE INTO requests (started_at, id, form, seq, members) VALUES (?, ?, ?, ?, ?)";
 /// Columns of a request that are given.
 const COLUMNS: usize = 5;
 /// So many requests are added at once: a third of the cost is that of the statement.
 const AT_ONCE: usize = 16;
-/// All of them, or none if one is here already.
+/// Adds those before the first one that is here already.
 const ADD_REQUESTS: &str = "
-    INSERT INTO requests VALUES
-        (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?),
-        (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?),
-        (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?),
-        (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?), (NULL, ?, ?, ?, ?, ?)";
+    INSERT OR FAIL INTO requests (started_at, id, form, seq, members) VALUES
+        (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?),
+        (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?),
+        (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?),
+        (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?)";
 const REQUEST: &str = "
     SELECT ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
@@ -51,13 +54,20 @@ pub(super) fn batch(connection: &Connection, batch: &Batch<'_>) -> rusqlite::Res
     let mut forms = FormNumbers(vec![None; batch.forms.len()]);
     let mut add = connection.prepare_cached(ADD_REQUEST)?;
     let mut add_all = connection.prepare_cached(ADD_REQUESTS)?;
-    for posts in batch.posts.chunks(AT_ONCE) {
-        let numbers = posts.iter().map(|post| forms.number(connection, batch, post));
-        let rows: Vec<_> =
-            posts.iter().zip(numbers.collect::<rusqlite::Result<Vec<_>>>()?).collect();
-        let are_new = rows.len() == AT_ONCE && add_posts(&mut add_all, &rows)?;
-        for row in &rows {
-            if are_new || add_posts(&mut add, std::slice::from_ref(row))? {
+    // In the order of the index, so that each one goes behind the one before.
+    let mut posts: Vec<_> = batch.posts.iter().collect();
+    posts.sort_by_key(|post| post.numbers.started_at.as_microsecond());
+    let mut rows = Vec::with_capacity(AT_ONCE);
+    for posts in posts.chunks(AT_ONCE) {
+        rows.clear();
+        for post in posts {
+            rows.push((*post, forms.number(connection, batch, post)?));
+        }
+        let is_full = rows.len() == AT_ONCE;
+        let first = if is_full { add_posts(connection, &mut add_all, &rows)? } else { 0 };
+        for (index, row) in rows.iter().enumerate() {
+            let alone = std::slice::from_ref(row);
+            if index < first || add_posts(connection, &mut add, alone)? > 0 {
                 let (post, _) = row;
                 added.posts += 1;
                 hours.add_post(post);
@@ -121,12 +131,13 @@ fn form_number(connection: &Connection, form: &Form) -> rusqlite::Result<i64> {
     )
 }
 
-/// Adds requests, each with the number of its form, by a statement for so many. Whether they were
-/// new.
+/// Adds requests, each with the number of its form, by a statement for so many. How many were
+/// added: the first ones.
 fn add_posts(
+    connection: &Connection,
     add: &mut CachedStatement<'_>,
     rows: &[(&NewPost<'_>, i64)],
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<usize> {
     for (row, (post, form)) in rows.iter().enumerate() {
         let at = row * COLUMNS;
         add.raw_bind_parameter(at + 1, post.numbers.started_at.as_microsecond())?;
@@ -136,11 +147,10 @@ fn add_posts(
         add.raw_bind_parameter(at + 5, post.bytes.members)?;
     }
     match add.raw_execute() {
-        Ok(added) => Ok(added == rows.len()),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-            Ok(false)
+            Ok(usize::try_from(connection.changes()).unwrap_or_default())
         }
-        Err(error) => Err(error),
+        added => added,
     }
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use rust_decimal::Decimal;
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
-use taximeter_ledger::{Correction, LedgerId, Position, PostBytes, Record, RequestId};
+use taximeter_ledger::{Correction, LedgerId, Position, Record, RequestId, join_payload};
 
 use crate::database::{AdmissionKey, Filter, Written};
 use crate::post::{Place, Post};
@@ -281,8 +281,7 @@ pub(super) fn payload(row: &Row<'_>, id: usize, buffer: &mut Vec<u8>) -> rusqlit
     let request = bytes(row, id)?;
     let request = uuid::Uuid::from_slice(request).map_err(|error| unreadable(id, error))?;
     let (strings, members) = (bytes(row, id + 1)?, bytes(row, id + 2)?);
-    buffer.clear();
-    PostBytes { id: RequestId(request), strings, members }.append_to(buffer);
+    join_payload(RequestId(request), strings, members, buffer);
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 
 use rusqlite::Connection;
 use serde::de::DeserializeOwned;
-use taximeter_ledger::{Correction, EncodedEntry, Entry, LedgerId, PostBytes, Record};
+use taximeter_ledger::{Correction, EncodedEntry, Entry, LedgerId, Payload, Record};
 
 use super::add;
 use super::ask::unreadable;
@@ -106,9 +106,12 @@ fn add_requests(
 ) -> rusqlite::Result<u64> {
     let rows = rows.into_iter().map(|(_, seq, record)| (seq, Entry::Post(Box::new(record))));
     let payloads = payloads(rows)?;
+    let payloads: Vec<_> =
+        payloads.iter().map(|(seq, payload)| (*seq, Payload::from(&**payload))).collect();
     let mut batch = Batch::default();
     for (seq, payload) in &payloads {
-        PostBytes::split(payload)
+        payload
+            .post()
             .and_then(|post| batch.push_post(Place { ledger, seq: *seq }, post))
             .map_err(|error| unreadable(2, error))?;
     }

@@ -3,7 +3,7 @@
 //! Counts of refusals stay where they are: those that the journals have take their own places.
 
 use rusqlite::{Connection, Row};
-use taximeter_ledger::PostBytes;
+use taximeter_ledger::Payload;
 
 use super::add;
 use super::ask::{self, unreadable};
@@ -49,9 +49,12 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
     let mut kept = Rebuilt::default();
     let whole = |row: &Row<'_>, payload: &mut Vec<u8>| ask::payload(row, 3, payload);
     each_page(connection, OLD_REQUESTS, whole, |rows| {
+        let rows: Vec<_> =
+            rows.iter().map(|(place, payload)| (*place, Payload::from(&**payload))).collect();
         let mut batch = Batch::default();
-        for (place, payload) in rows {
-            PostBytes::split(payload)
+        for (place, payload) in &rows {
+            payload
+                .post()
                 .and_then(|post| batch.push_post(*place, post))
                 .map_err(|error| unreadable(2, error))?;
         }

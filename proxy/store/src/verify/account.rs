@@ -47,7 +47,7 @@ pub(super) fn account(
     let read = |framed: &FramedEntry, entry: Entry| {
         let weight = match &entry {
             // The store has the same payload.
-            Entry::Post(_) => scale.weigh(framed.seq, &framed.payload),
+            Entry::Post(_) => scale.weigh(framed.seq, &framed.payload.to_vec()),
             _ => 0,
         };
         (framed.ledger, framed.seq, weight, entry)
