@@ -8,7 +8,7 @@ use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STREAM_CHAT};
 use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{Message, json_answer, post};
 use crate::pacing;
-use crate::volume::{Kind, Volume};
+use crate::volume::{Kind, Lacking, Volume};
 
 /// Room for some hundred requests: the store needs more than the journal.
 const DISK_BYTES: usize = 256 << 10;
@@ -159,14 +159,6 @@ fn fill_between_starts(kind: Kind) {
         folder = gateway.into_folder();
     }
     assert_billed(volume.start(setup(), folder), &answered);
-}
-
-/// What the volume lacks when a gateway starts that was killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lacking {
-    Blocks,
-    /// What the start writes must be in a new file.
-    Inodes,
 }
 
 #[test]

@@ -264,11 +264,20 @@ impl Gateway {
 
     /// The most memory that it has taken so far, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
+        self.memory_by("VmHWM:")
+    }
+
+    /// The memory that it takes now, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory_by("VmRSS:")
+    }
+
+    fn memory_by(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.expect("its status");
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).expect("its peak");
-        1024 * peak.trim().parse::<u64>().expect("a number")
+        let found = status.lines().find_map(|line| line.strip_prefix(name));
+        let found = found.and_then(|found| found.trim().strip_suffix(" kB")).expect("a size");
+        1024 * found.trim().parse::<u64>().expect("a number")
     }
 
     /// From now on it can open so many files and connections beside those that are open.

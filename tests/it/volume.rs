@@ -75,6 +75,14 @@ fn in_namespace() -> Command {
     command
 }
 
+/// What a full volume lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lacking {
+    Blocks,
+    /// What is written must be in a new file.
+    Inodes,
+}
+
 /// Mounted until this is dropped.
 pub(crate) struct Volume {
     kind: Kind,
@@ -150,6 +158,15 @@ impl Volume {
         }
         let make = |number: u32| File::create(self.at.join(format!("{FILLER}-{number}")));
         assert!((0..).find_map(|number| make(number).err()).is_some());
+    }
+
+    /// Takes all room away. Limits leave none for any file, whatever is to be lacking.
+    pub(crate) fn leave_nothing(&self, lacking: Lacking) {
+        match (self.kind, lacking) {
+            (Kind::Limits, _) => self.limit.set(Some(0)),
+            (_, Lacking::Blocks) => self.fill(0),
+            (_, Lacking::Inodes) => self.use_up_inodes(),
+        }
     }
 
     /// Makes room.

@@ -25,12 +25,12 @@ use taximeter_ledger::{Digest, Fault, LedgerId, Position, Reader, SegmentHeader,
 
 use self::rewrite::Rewrite;
 use self::walk::{End, Form, Found, Left, OldSegment, form, header};
-use super::disk::{Disk, How, Kernel, OpenFile};
+use super::disk::{Disk, How, Kernel};
 use super::error::{JournalError, Loss};
 use super::files;
 use super::identity;
+use super::lock::Lock;
 use super::read::Altered;
-use super::recover;
 use super::{CORRECTIONS, REQUESTS};
 
 /// Bytes read at once.
@@ -41,7 +41,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub struct Conversion {
     disk: Arc<dyn Disk>,
     journals: Vec<OldJournal>,
-    _locks: Vec<Arc<dyn OpenFile>>,
+    _locks: Vec<Lock>,
 }
 
 /// One journal.
@@ -123,7 +123,7 @@ impl Conversion {
                 continue;
             }
             // A gateway that starts meanwhile reads the corrections too.
-            locks.push(recover::lock(&dir, &*disk)?);
+            locks.push(Lock::take(&dir, &*disk)?);
             let mut segments = Vec::new();
             for (first, path) in listed {
                 let form = form(&path, &*disk)?;
@@ -235,7 +235,7 @@ impl OldJournal {
         self.remove_unnamed(disk).map_err(JournalError::io("clean", &self.dir))?;
         let synced = true;
         let ledger = identity::own(&self.dir, disk, synced)
-            .map(|identity| identity.id)
+            .map(|named| named.identity.id)
             .map_err(JournalError::io("write the identity of the ledger in", &self.dir))?;
         let watched = follow.watched(self.name);
         let mut rewrite = Rewrite {

@@ -16,9 +16,9 @@ use taximeter_system::lanes::Lanes;
 use super::disk::{Disk, Kernel};
 use super::error::JournalError;
 use super::files;
+use super::lock::is_locked;
 use super::promise;
 use super::read::{Altered, Entries};
-use super::recover;
 
 /// Entries that are read together.
 const BATCH_ENTRIES: usize = 512;
@@ -75,7 +75,7 @@ pub fn examine<R: Send>(
     mut visit: impl FnMut(R),
 ) -> Result<Examination, JournalError> {
     let disk: &Arc<dyn Disk> = &(Arc::new(Kernel) as Arc<dyn Disk>);
-    let is_written = recover::is_locked(dir);
+    let is_written = is_locked(dir);
     let mut found = Examination { is_written, ..Examination::default() };
     let segments = match files::list(dir, &**disk) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),

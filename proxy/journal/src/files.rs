@@ -334,15 +334,18 @@ pub(super) fn sync(path: &Path, disk: &dyn Disk) -> io::Result<()> {
 /// Keeps what a segment is, as it is, under a name by which no journal looks for it.
 pub(super) fn put_aside(path: &Path, disk: &dyn Disk) -> io::Result<PathBuf> {
     let bytes = read_all(SegmentFile::Plain(disk.open(path, How::Read)?), usize::MAX)?;
-    let (file, aside) = (0..ASIDE_MAX)
-        .map(|number| with_suffix(path, &format!("damaged-{number}")))
-        .find_map(|aside| match disk.open(&aside, How::Create) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => None,
-            opened => Some(opened.map(|file| (file, aside))),
-        })
-        .unwrap_or_else(|| Err(ErrorKind::AlreadyExists.into()))?;
-    append(&*file, &bytes)?;
-    file.sync()?;
+    let is_free = |aside: &PathBuf| matches!(disk.status(aside), Err(error) if error.kind() == ErrorKind::NotFound);
+    let mut names = (0..ASIDE_MAX).map(|number| with_suffix(path, &format!("damaged-{number}")));
+    let aside = names.find(is_free).ok_or(ErrorKind::AlreadyExists)?;
+    let unnamed = unnamed(&aside);
+    let file = create_anew(&unnamed, disk)?;
+    let kept = append(&*file, &bytes).and_then(|()| file.sync());
+    if kept.is_err() {
+        // A part of it is of no use, and takes room.
+        let _ = disk.remove(&unnamed);
+    }
+    kept?;
+    disk.rename(&unnamed, &aside)?;
     Ok(aside)
 }
 

@@ -12,6 +12,7 @@
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use taximeter_ledger::LedgerId;
 use uuid::Uuid;
@@ -37,6 +38,14 @@ pub struct Identity {
     pub id: LedgerId,
     /// The ledgers that it is a copy of, the last one first.
     pub copy_of: Vec<LedgerId>,
+}
+
+/// The identity of a ledger that is written to.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) identity: Identity,
+    /// There was no room for the file.
+    is_unwritten: AtomicBool,
 }
 
 /// What the file says.
@@ -85,11 +94,25 @@ pub fn identity(dir: &Path) -> io::Result<Option<Identity>> {
     Ok(known(dir, &Kernel)?.map(|known| known.identity))
 }
 
+impl Named {
+    /// Writes the file if there was no room for it.
+    pub(super) fn write(&self, dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<()> {
+        if self.is_unwritten.load(Relaxed) {
+            write(&self.identity, dir, disk, synced)?;
+            self.is_unwritten.store(false, Relaxed);
+        }
+        Ok(())
+    }
+}
+
 /// The identity of the ledger in `dir`, for who writes to it. It is made with the first segment. Its
-/// file is written again from the segments if it is lost.
-pub(super) fn own(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<Identity> {
+/// file is written again from the segments if it is lost. If there is no room for it, it is written
+/// before the next segment begins.
+pub(super) fn own(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<Named> {
     let identity = match known(dir, disk)? {
-        Some(Known { identity, is_copied: false }) => return Ok(identity),
+        Some(Known { identity, is_copied: false }) => {
+            return Ok(Named { identity, is_unwritten: false.into() });
+        }
         Some(Known { identity: Identity { id, copy_of }, .. }) => {
             let copy_of = std::iter::once(id).chain(copy_of).collect();
             Identity { id: LedgerId(Uuid::new_v4()), copy_of }
@@ -102,24 +125,24 @@ pub(super) fn own(dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<Ident
             Identity { id, copy_of: Vec::new() }
         }
     };
-    let known = Known { identity, is_copied: false };
+    let is_unwritten = match write(&identity, dir, disk, synced) {
+        Err(error) if is_without_room(&error) => true,
+        done => done.map(|()| false)?,
+    };
+    Ok(Named { identity, is_unwritten: is_unwritten.into() })
+}
+
+fn write(identity: &Identity, dir: &Path, disk: &dyn Disk, synced: bool) -> io::Result<()> {
+    let known = Known { identity: identity.clone(), is_copied: false };
     let path = dir.join(LEDGER);
     let unnamed = path.with_extension("id.new");
-    let name = || {
-        let file = files::create_anew(&unnamed, disk)?;
-        files::append(&*file, known.text().as_bytes())?;
-        if synced {
-            file.sync()?;
-        }
-        disk.rename(&unnamed, &path)?;
-        if synced { disk.sync_dir(dir) } else { Ok(()) }
-    };
-    match name() {
-        // The header of each segment has the id too, so the next start writes the file.
-        Err(error) if is_without_room(&error) => {}
-        done => done?,
+    let file = files::create_anew(&unnamed, disk)?;
+    files::append(&*file, known.text().as_bytes())?;
+    if synced {
+        file.sync()?;
     }
-    Ok(known.identity)
+    disk.rename(&unnamed, &path)?;
+    if synced { disk.sync_dir(dir) } else { Ok(()) }
 }
 
 /// What the file in `dir` says. `None` if there is no such file, or if a power cut has emptied it.

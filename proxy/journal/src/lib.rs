@@ -36,7 +36,8 @@
 //! open as `gateway_died`, at the price of their admission: with their last progress, or, if they
 //! had reported none, with a prompt that is estimated from the length of the body. Then it writes a
 //! checkpoint. If the volume has no room for these, they are the first entries of the queue, and
-//! the writer tries until there is room. `taximeter verify` reads everything (`examine.rs`).
+//! the writer tries until there is room. What a start writes in place of damage is held in memory
+//! until then (`held.rs`). `taximeter verify` reads everything (`examine.rs`).
 //!
 //! # Pending requests
 //!
@@ -108,7 +109,9 @@ pub mod disk_budget;
 mod error;
 mod examine;
 mod files;
+mod held;
 mod identity;
+mod lock;
 mod options;
 mod promise;
 mod pushed;
@@ -136,10 +139,11 @@ pub use self::compress::compress;
 pub use self::error::{AppendError, JournalError, Loss, remedy};
 pub use self::examine::{Examination, examine};
 pub use self::identity::{Identity, LEDGER, identity, in_copy};
+pub use self::lock::LOCK;
 pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
 pub use self::read::{Altered, Entries, Extent, extent};
-pub use self::recover::{LOCK, Recovery};
+pub use self::recover::Recovery;
 pub use self::retain::Retention;
 pub use self::state::{JournalState, Segments};
 
@@ -357,7 +361,7 @@ pub fn journal_dir(data_dir: &Path, name: &str) -> Option<PathBuf> {
 /// Whether a process has the journal in `dir` open for writing. Makes no file.
 #[must_use]
 pub fn is_written(dir: &Path) -> bool {
-    recover::is_locked(dir)
+    lock::is_locked(dir)
 }
 
 /// The entries of the journal in `dir` from `from_seq` on, also while it is written.

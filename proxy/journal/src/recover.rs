@@ -2,12 +2,9 @@
 //! were open when the process died.
 
 use std::collections::HashMap;
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use taximeter_config::OnDamage;
@@ -17,10 +14,12 @@ use taximeter_ledger::{
 };
 
 use super::Price;
-use super::disk::{self, Disk, How, OpenFile};
+use super::disk::{self, Disk};
 use super::error::{JournalError, Loss};
 use super::files::{self, Segment};
+use super::held::HeldDisk;
 use super::identity::{self, Identity};
+use super::lock::Lock;
 use super::options::{Event, Options};
 use super::promise;
 use super::queue::{Frames, Queue};
@@ -32,13 +31,6 @@ use super::write::{JournalDir, Writer};
 const SALVAGES_MAX: usize = 1000;
 /// Entries that one start rejects.
 const REJECTED_MAX: usize = 1000;
-/// How often a start asks for the lock that another process holds.
-const LOCK_TRIES_MAX: usize = 5;
-/// Time between two of these.
-const LOCK_WAIT: Duration = Duration::from_millis(20);
-
-/// The file that a writer holds locked. It belongs to the user of the gateway.
-pub const LOCK: &str = "journal.lock";
 
 /// What a start found in the journal.
 #[derive(Debug, Default)]
@@ -77,21 +69,32 @@ pub(super) fn open(
     disk: Arc<dyn Disk>,
 ) -> Result<(Arc<Queue>, Writer, Recovery), JournalError> {
     files::create_dir(dir, &*disk, options.is_synced()).map_err(JournalError::io("create", dir))?;
-    let lock = lock(dir, &*disk)?;
+    let lock = Arc::new(Lock::take(dir, &*disk)?);
     files::check_format(dir, &*disk)?;
-    let identity = identity::own(dir, &*disk, options.is_synced())
+    let named = identity::own(dir, &*disk, options.is_synced())
         .map_err(JournalError::io("write the identity of the ledger in", dir))?;
-    let ledger = identity.id;
-    let journal_dir = JournalDir { dir: dir.to_owned(), disk, ledger, _lock: lock };
-    let mut recovery = Recovery { identity, ..Recovery::default() };
-    let mut found = recovery.read(&journal_dir, &options)?;
+    let mut recovery = Recovery { identity: named.identity.clone(), ..Recovery::default() };
+    let (dir, named) = (dir.to_owned(), Arc::new(named));
+    let journal_dir = JournalDir { dir, disk, ledger: named.identity.id, named, lock };
+    let (mut found, held) = recovery.read_or_hold(&journal_dir, &options)?;
     let before = found.end;
     recovery.torn_bytes += found.tail.as_ref().map_or(0, |tail| tail.torn_bytes);
     // A segment whose header was cut off is none.
     let has_header = found.tail.as_ref().is_some_and(|tail| tail.header.is_some());
-    let digester = digester(&journal_dir.disk, dir, before.seq + u64::from(has_header))?;
+    let (held, full) = held.unzip();
+    let disk: Arc<dyn Disk> = match &held {
+        Some(held) => Arc::clone(held) as _,
+        None => Arc::clone(&journal_dir.disk),
+    };
+    let digester = digester(&disk, &journal_dir.dir, before.seq + u64::from(has_header))?;
     let digest = digester.as_ref().and_then(Digester::digest);
-    let (path, segment) = found.last_segment(&journal_dir, &options, digester)?;
+    let (path, segment) = match full {
+        Some(error) => {
+            found.sync_last(&options, &*disk)?;
+            (journal_dir.dir.clone(), Err(error))
+        }
+        None => found.last_segment(&journal_dir, &options, digester)?,
+    };
     let (mut segment, mut no_room) = match segment {
         Err(error) if disk::is_without_room(&error) => (None, Some(error)),
         segment => (Some(segment.map_err(JournalError::io("write", &path))?), None),
@@ -114,7 +117,7 @@ pub(super) fn open(
     if let Some(error) = no_room {
         queue.fail(&path, &error);
     }
-    let writer = Writer::new(journal_dir, Arc::clone(&queue), segment, digest);
+    let writer = Writer::new((journal_dir, held), Arc::clone(&queue), segment, digest);
     Ok((queue, writer, recovery))
 }
 
@@ -136,7 +139,28 @@ struct OpenRequest {
     progress: Option<FramedEntry>,
 }
 
+/// The disk that holds what there is no room for, and why there is none.
+type WithoutRoom = (Arc<HeldDisk>, io::Error);
+
 impl Recovery {
+    /// Reads the journal. Where the volume has no room for what comes in place of damage, that is held
+    /// in memory.
+    fn read_or_hold(
+        &mut self,
+        journal_dir: &JournalDir,
+        options: &Options,
+    ) -> Result<(Found, Option<WithoutRoom>), JournalError> {
+        match self.read(journal_dir, options) {
+            Err(JournalError::Io { source, .. }) if disk::is_without_room(&source) => {
+                let held = Arc::new(HeldDisk::new(Arc::clone(&journal_dir.disk)));
+                let disk: Arc<dyn Disk> = Arc::clone(&held) as _;
+                let on_held = JournalDir { disk, ..journal_dir.clone() };
+                Ok((self.read(&on_held, options)?, Some((held, source))))
+            }
+            read => Ok((read?, None)),
+        }
+    }
+
     /// Reads the journal; steps over what is damaged where that is wanted, or where nothing was
     /// promised.
     fn read(&mut self, journal_dir: &JournalDir, options: &Options) -> Result<Found, JournalError> {
@@ -278,12 +302,20 @@ impl Found {
                 return Ok((path.clone(), Ok(opened.map_err(JournalError::io("open", path))?)));
             }
             // One segment, one promise and one ledger. And a compressed one is closed.
-            if options.is_synced() {
-                files::sync(path, &**disk).map_err(JournalError::io("sync", path))?;
-            }
+            self.sync_last(options, &**disk)?;
         }
         let begun = journal_dir.begin(options, self.end, follows, (&[], &[]));
         Ok((files::path(dir, self.end.seq + 1), begun))
+    }
+
+    /// Syncs the last segment, because another one follows, which says that all of it is there.
+    fn sync_last(&self, options: &Options, disk: &dyn Disk) -> Result<(), JournalError> {
+        match &self.tail {
+            Some(Tail { header: Some(_), path, .. }) if options.is_synced() => {
+                files::sync(path, disk).map_err(JournalError::io("sync", path))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Adds an entry. Whether it fits to those before.
@@ -377,32 +409,4 @@ fn unreadable(journal_dir: &JournalDir, seq: u64, fault: Fault) -> JournalError 
     let segment = segments.into_iter().rfind(|(first, _)| *first <= seq);
     let path = segment.map_or_else(|| journal_dir.dir.clone(), |(_, path)| path);
     JournalError::Segment { path, fault }
-}
-
-/// Whether a process has the journal in `dir` open for writing.
-pub(super) fn is_locked(dir: &Path) -> bool {
-    let file = File::open(dir.join(LOCK));
-    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
-}
-
-pub(super) fn lock(dir: &Path, disk: &dyn Disk) -> Result<Arc<dyn OpenFile>, JournalError> {
-    let path = dir.join(LOCK);
-    let file = disk.open(&path, How::AppendOrCreate).map_err(JournalError::io("open", &path))?;
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            // Who asks whether it is locked holds it for a moment.
-            Err(TryLockError::WouldBlock) if tries < LOCK_TRIES_MAX => {
-                thread::park_timeout(LOCK_WAIT)
-            }
-            Err(TryLockError::WouldBlock) => {
-                return Err(JournalError::InUse { dir: dir.to_owned() });
-            }
-            Err(TryLockError::Error(source)) => {
-                return Err(JournalError::io("lock", &path)(source));
-            }
-        }
-    }
 }

@@ -9,6 +9,7 @@ mod faults;
 mod foreign;
 mod forgery;
 mod format4;
+mod full;
 mod identity;
 mod kinds;
 mod memory;
@@ -363,13 +364,9 @@ fn a_failure_that_passes_between_two_looks_forgets_nobody() {
             Poll::Ready(Pin::new(&mut second).poll(context).is_pending())
         });
         assert!(pending.await);
-        bench.disk.set(|script| {
-            (script.full_after, script.stuck_after) = (Some(0), None);
-        });
+        bench.disk.set(|script| (script.full_after, script.stuck_after) = (Some(0), None));
         assert_eq!(journal.append(&void(3)).unwrap().await, Err(AppendError::Unavailable));
-        bench.disk.set(|script| {
-            (script.full_after, script.stuck_after) = (None, Some(1));
-        });
+        bench.disk.set(|script| (script.full_after, script.stuck_after) = (None, Some(1)));
         // The bell is rung by a task of this runtime, which is about to be blocked.
         tokio::task::yield_now().await;
         bench.disk.wait_until_stuck();

@@ -10,24 +10,31 @@ use taximeter_config::Durability;
 use taximeter_ledger::{Digest, LedgerId, Position, SegmentHeader, StringsSoFar};
 use taximeter_system::clock;
 
-use super::disk::{self, Disk, OpenFile};
+use super::disk::{self, Disk};
 use super::error::JournalError;
 use super::files::{self, Segment};
+use super::held::HeldDisk;
+use super::identity::Named;
+use super::lock::Lock;
 use super::options::{Event, Options};
 use super::queue::{Batch, Doubtful, Queue};
 
 /// Where batches go.
+#[derive(Clone)]
 pub(super) struct JournalDir {
     pub(super) dir: PathBuf,
     pub(super) disk: Arc<dyn Disk>,
     pub(super) ledger: LedgerId,
+    pub(super) named: Arc<Named>,
     /// Held until the writer has left.
-    pub(super) _lock: Arc<dyn OpenFile>,
+    pub(super) lock: Arc<Lock>,
 }
 
 /// Writes what is queued, in order, each entry once.
 pub(super) struct Writer {
     journal_dir: JournalDir,
+    /// What the start could not write. It comes first.
+    held: Option<Arc<HeldDisk>>,
     queue: Arc<Queue>,
     /// `None` until there is room for the first one since the start.
     segment: Option<Segment>,
@@ -45,6 +52,8 @@ impl JournalDir {
         follows: Option<Digest>,
         (table, frames): (&[u8], &[u8]),
     ) -> io::Result<Segment> {
+        self.lock.make_file(&*self.disk)?;
+        self.named.write(&self.dir, &*self.disk, options.is_synced())?;
         let header = SegmentHeader {
             gateway: options.gateway.clone(),
             ledger: self.ledger,
@@ -93,9 +102,9 @@ fn unless_no_room(done: io::Result<()>) -> io::Result<Option<io::Error>> {
 }
 
 impl Writer {
-    /// Goes on with `segment`, or behind one with the digest `before`.
+    /// Goes on with `segment`, or behind one with the digest `before`. What is held comes before that.
     pub(super) fn new(
-        journal_dir: JournalDir,
+        (journal_dir, held): (JournalDir, Option<Arc<HeldDisk>>),
         queue: Arc<Queue>,
         segment: Option<Segment>,
         before: Option<Digest>,
@@ -104,7 +113,7 @@ impl Writer {
         if let Some(segment) = &segment {
             queue.opened(segment.first_seq());
         }
-        Self { journal_dir, queue, segment, digest }
+        Self { journal_dir, held, queue, segment, digest }
     }
 
     /// Writes until the queue is closed.
@@ -177,7 +186,7 @@ impl Writer {
         if !begins_segment {
             self.mark_synced();
         }
-        let Self { journal_dir, queue, digest, segment } = self;
+        let Self { journal_dir, queue, digest, segment, .. } = self;
         let segment = match segment {
             Some(segment) if !begins_segment => {
                 segment.append(&batch.bytes)?;
@@ -212,6 +221,10 @@ impl Writer {
     /// was taken from us, may have lost goes to a fresh one, together with all that follows. What
     /// follows has `strings`.
     fn settle(&mut self, last: Position, strings: &StringsSoFar) -> io::Result<()> {
+        if let Some(held) = &self.held {
+            held.write()?;
+            self.held = None;
+        }
         if let Some(segment) = &self.segment
             && !segment.is_intact(&*self.journal_dir.disk)?
             && self.queue.doubt()

@@ -24,13 +24,12 @@ use taximeter_net::listening::{self, BindFault};
 use taximeter_net::tls::{Reload, Tls, Watch};
 use taximeter_store::feeder::Feeder;
 use taximeter_store::push::Delivery;
-use taximeter_store::set_rejected_aside;
 use taximeter_system::clock;
 use taximeter_system::look::Look;
 use taximeter_system::memory;
 use taximeter_system::panics;
 use taximeter_system::signals::{Hangup, Stop};
-use taximeter_telemetry::events::{CertificateReloaded, EntryRejected, JournalChanged, Panicked};
+use taximeter_telemetry::events::{CertificateReloaded, JournalChanged, Panicked};
 use taximeter_telemetry::log::{Log, LogFormat};
 use taximeter_telemetry::pusher;
 use taximeter_telemetry::{LogEvent, Telemetry};
@@ -237,10 +236,6 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
         &|record| tariffs.charge_again(record),
     )?;
     tell::recovery(&telemetry, &recovery);
-    set_rejected_aside(&config.data_dir, &recovery, |fault, path| {
-        telemetry.emit(&EntryRejected { fault, path });
-    })
-    .with_context(|| format!("cannot write to {}", config.data_dir.display()))?;
     let rules = Rules { config, tariffs, tokenizers };
     let background = runtime.handle().clone();
     let gateway =
@@ -260,6 +255,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     gateway.background.spawn(memory::watch(gateway.memory.clone(), configured));
     keeping::watch_disk_budget(&gateway);
     keeping::write_refusals(&gateway);
+    keeping::set_rejected_aside(&gateway, recovery.rejected);
     let feeder = keeping::feeder(&gateway)?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;

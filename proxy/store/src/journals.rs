@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use taximeter_journal::{CORRECTIONS, REQUESTS, Recovery, read};
+use taximeter_journal::{CORRECTIONS, REQUESTS, read};
 use taximeter_ledger::{Fault, FramedEntry, Kind};
 
 use super::error::ReadError;
@@ -48,21 +48,22 @@ fn both(
 }
 
 /// Stores the entries that a start of the journal in `data_dir` rejected next to those that the
-/// store rejects. It calls `rejected` for those that only the start has read, with the reason and
-/// the path.
+/// store rejects, and takes them out of `entries`. It calls `rejected` for those that only the start
+/// has read, with the reason and the path.
 ///
 /// # Errors
-/// The directory cannot be written.
+/// The directory cannot be written. What is not stored is still in `entries`.
 pub fn set_rejected_aside(
     data_dir: &Path,
-    recovery: &Recovery,
+    entries: &mut Vec<(FramedEntry, Fault)>,
     rejected: impl Fn(&Fault, &Path),
 ) -> io::Result<()> {
-    for (framed, fault) in &recovery.rejected {
+    while let Some((framed, fault)) = entries.last() {
         let path = set_aside(data_dir, REQUESTS, framed, fault)?;
         if !matches!(framed.kind, Kind::Post | Kind::Correction) {
             rejected(fault, &path);
         }
+        entries.pop();
     }
     Ok(())
 }

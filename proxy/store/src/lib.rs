@@ -183,6 +183,17 @@ impl Location {
         FedStore::say(fed.as_ref(), data_dir)
     }
 
+    /// Opens the store for the gateway of `data_dir`, after the note there that names it.
+    ///
+    /// Errors: as [`Location::open`]; `Unavailable` while the note cannot be written.
+    pub fn open_noted(&self, data_dir: &Path) -> Result<Store, StoreError> {
+        self.leave_word(data_dir).map_err(|source| StoreError::Unavailable {
+            store: data_dir.display().to_string(),
+            source: source.into(),
+        })?;
+        self.open()
+    }
+
     /// Opens the store.
     ///
     /// Errors: as [`Store::open`] and [`Store::connect`].

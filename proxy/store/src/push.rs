@@ -45,19 +45,19 @@ impl Delivery {
     /// Starts to send the entries of the journal in `data_dir` that come after entry `newest`, or
     /// after the last one that was sent before.
     ///
-    /// Errors: the system has no thread for it, or no runtime; the data directory cannot be written.
+    /// While the data directory cannot be written, nothing is sent.
+    ///
+    /// Errors: the system has no thread for it, or no runtime.
     pub fn start(
         data_dir: &Path,
         config: &Push,
         newest: u64,
         tell: impl Fn(&PushOutcome<'_>) + Send + 'static,
     ) -> io::Result<Self> {
-        let file = data_dir.join(CURSOR);
-        let cursor = PushCursor::load(&file, || Ok::<_, io::Error>(newest))?.unless_beyond(newest);
-        // From now on nothing is dropped that the receiver lacks, also of another journal.
-        cursor.save(&file)?;
         let queue = Queue {
-            requests: Line::new(data_dir.to_owned(), file, cursor),
+            // From now on nothing is dropped that the receiver lacks.
+            requests: open_requests(data_dir, newest).ok(),
+            newest,
             corrections: None,
             dir: data_dir.to_owned(),
             receiver: Receiver::new(config),
@@ -100,7 +100,10 @@ pub fn follow(data_dir: &Path, journal: &str, from: Position, to: Position) -> i
 /// What is still to be sent.
 struct Queue {
     dir: PathBuf,
-    requests: Line,
+    /// `None` until the directory says where they begin.
+    requests: Option<Line>,
+    /// The last entry that was written before the start.
+    newest: u64,
     /// `None` until it is known where they begin.
     corrections: Option<Line>,
     receiver: Receiver,
@@ -119,10 +122,15 @@ impl Queue {
                     sleep(LOOK_INTERVAL).await;
                 }
                 Err(fault) => {
-                    (self.tell)(&PushOutcome::Failed { reason: &fault.to_string() });
+                    // Without a cursor, what is written before the next start would not be sent. So
+                    // there is no long pause, and it is told once.
+                    let may_begin = self.requests.is_some();
+                    if may_begin || attempt == 0 {
+                        (self.tell)(&PushOutcome::Failed { reason: &fault.to_string() });
+                    }
                     let asked =
                         if let PushFault::Receiver { wait, .. } = &fault { *wait } else { None };
-                    sleep(backoff(attempt, asked)).await;
+                    sleep(backoff(if may_begin { attempt } else { 0 }, asked)).await;
                     attempt += 1;
                 }
             }
@@ -131,7 +139,11 @@ impl Queue {
 
     /// Sends all that the journals have.
     async fn send_rest(&mut self) -> Result<(), PushFault> {
-        let Self { dir, requests, corrections, receiver, batch_max, tell } = self;
+        let Self { dir, requests, newest, corrections, receiver, batch_max, tell } = self;
+        let requests = match requests {
+            Some(line) => line,
+            None => requests.insert(open_requests(dir, *newest)?),
+        };
         let corrections = match corrections {
             Some(line) => line,
             None => corrections.insert(open_corrections(dir)?),
@@ -153,6 +165,19 @@ impl Queue {
             sender.send(corrections).await?;
         }
     }
+}
+
+/// Those behind the last one that was sent, or behind `newest` at the first start.
+fn open_requests(dir: &Path, newest: u64) -> io::Result<Line> {
+    let file = dir.join(CURSOR);
+    let mut cursor = PushCursor::load(&file, || Ok::<_, io::Error>(newest))?;
+    if cursor.is_beyond(newest) {
+        // All of another journal is sent, also if there is no room to say so.
+        PushCursor::forget(&file)?;
+        cursor = PushCursor::START;
+    }
+    cursor.save(&file)?;
+    Ok(Line::new(dir.to_owned(), file, cursor))
 }
 
 /// Those that are written from the first start on: what was there before is not sent.

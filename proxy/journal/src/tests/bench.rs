@@ -50,6 +50,8 @@ pub(super) struct Scripted {
 pub(super) struct Script {
     /// Writes reach the disk up to this many bytes, then it is full.
     pub(super) full_after: Option<usize>,
+    /// No file can be made.
+    pub(super) has_no_inodes: bool,
     /// After this many writes, the next one waits.
     pub(super) stuck_after: Option<usize>,
     /// Writes so far.
@@ -110,6 +112,10 @@ impl Disk for ScriptedDisk {
     }
 
     fn open(&self, path: &Path, how: How) -> io::Result<Arc<dyn OpenFile>> {
+        let makes_file = matches!(how, How::Create | How::AppendOrCreate) && !path.exists();
+        if makes_file && self.0.script.lock().unwrap().has_no_inodes {
+            return Err(ErrorKind::StorageFull.into());
+        }
         let (scripted, file) = (Arc::clone(&self.0), Kernel.open(path, how)?);
         Ok(Arc::new(ScriptedFile { scripted, file }))
     }

@@ -9,6 +9,7 @@ use taximeter_ledger::FramedEntry;
 use super::super::compress::closed;
 use super::super::compressed::PIECE_BYTES;
 use super::super::disk::{Disk, How, Kernel};
+use super::super::lock::Lock;
 use super::super::salvage::leave_out;
 use super::super::write::JournalDir;
 use super::super::{compress, examine, extent, files};
@@ -366,9 +367,9 @@ fn salvage_a_copy(bench: &Bench, before: &[FramedEntry], entries_max: u64) {
     fs::copy(bench.dir.path().join("ledger.id"), copy.dir.path().join("ledger.id")).unwrap();
     let disk: Arc<dyn Disk> = Arc::new(Kernel);
     let dir = copy.dir.path().to_owned();
-    let lock = disk.open(&dir.join("lock"), How::AppendOrCreate).unwrap();
-    let ledger = super::super::identity::own(&dir, &*disk, true).unwrap().id;
-    let journal_dir = JournalDir { dir, disk, ledger, _lock: lock };
+    let lock = Arc::new(Lock::take(&dir, &*disk).unwrap());
+    let named = Arc::new(super::super::identity::own(&dir, &*disk, true).unwrap());
+    let journal_dir = JournalDir { dir, disk, ledger: named.identity.id, named, lock };
     let Some(JournalError::Segment { path, fault }) = entries_or_fault(&copy).1 else {
         panic!("it is not damaged")
     };

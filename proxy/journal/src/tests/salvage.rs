@@ -4,7 +4,7 @@
 use super::*;
 
 /// Twelve requests in a few segments, one of them open.
-fn filled() -> Bench {
+pub(super) fn filled() -> Bench {
     let bench = Bench { segment_bytes: 300, ..Bench::new(Durability::Os) };
     let (journal, _) = bench.open();
     append(&journal, &reserve(99)).unwrap();

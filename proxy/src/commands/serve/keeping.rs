@@ -1,24 +1,29 @@
 //! Keeps the data directory in order: feeds the store, deletes old journal files, and watches the
 //! size of the directory.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use taximeter_gateway::gateway::Gateway;
-use taximeter_journal::Retention;
 use taximeter_journal::disk_budget::{self, Turn};
+use taximeter_journal::{Event, Retention};
+use taximeter_ledger::{Fault, FramedEntry};
 use taximeter_store::feeder::Feeder;
 use taximeter_store::push;
 use taximeter_store::{Fed, Location, StoreError, feeds_with};
 use taximeter_system::clock;
 use taximeter_telemetry::LogEvent;
-use taximeter_telemetry::events::{EntryRejected, StoreFailed};
+use taximeter_telemetry::events::{EntryRejected, JournalChanged, StoreFailed};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
 /// Time between two searches for files to delete, if space is short and nothing is written.
 const RETENTION_PERIOD: Duration = Duration::from_secs(10);
 /// Time between two checks whether a minute of counts is over.
 const REFUSALS_PERIOD: Duration = Duration::from_secs(1);
+/// Time between two attempts to store entries that the start could not understand.
+const REJECTED_PERIOD: Duration = Duration::from_secs(2);
 /// Time between two checks whether the journal has new entries for the store.
 const FEED_PERIOD: Duration = Duration::from_millis(500);
 
@@ -59,13 +64,34 @@ pub(super) fn write_refusals(gateway: &Arc<Gateway>) {
     });
 }
 
+/// Stores entries that the start could not understand as files, and tries again while the volume has
+/// no room for them. If the process dies before that, `taximeter verify` still names them.
+pub(super) fn set_rejected_aside(gateway: &Arc<Gateway>, mut entries: Vec<(FramedEntry, Fault)>) {
+    let (dir, telemetry) = (gateway.config.data_dir.clone(), gateway.telemetry.clone());
+    let rejected = telemetry.clone();
+    let place = dir.clone();
+    let mut set_aside = move || {
+        let told = |fault: &Fault, path: &Path| rejected.emit(&EntryRejected { fault, path });
+        taximeter_store::set_rejected_aside(&place, &mut entries, told)
+    };
+    let Err(error) = set_aside() else { return };
+    telemetry.emit(&JournalChanged(&Event::WriteFailed { path: &dir, error: &error }));
+    gateway.background.spawn(async move {
+        loop {
+            sleep(REJECTED_PERIOD).await;
+            let attempt = spawn_blocking(move || (set_aside().is_ok(), set_aside));
+            match attempt.await {
+                Ok((false, next)) => set_aside = next,
+                _ => return,
+            }
+        }
+    });
+}
+
 /// Feeds the store from the journal, on a thread that carries no requests.
 pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let location = Location::of(&gateway.config, &gateway.id);
     let dir = &gateway.config.data_dir;
-    location
-        .leave_word(dir)
-        .with_context(|| format!("cannot write which store is fed to {}", dir.display()))?;
     let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
     let feeding = gateway.feeding.clone();
     let keep_days = gateway.config.ledger.keep_days;
@@ -99,7 +125,8 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
             Err(fault) => telemetry.emit(&StoreFailed::new(&fault, before.as_deref())),
         }
     };
-    let feeder = Feeder::start(move || location.open(), feeds, on_fed)?;
+    let noted_in = dir.clone();
+    let feeder = Feeder::start(move || location.open_noted(&noted_in), feeds, on_fed)?;
     let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.process()));
     gateway.background.spawn(async move {
         let (mut fed, mut due) = (0, clock::now());

@@ -59,9 +59,16 @@ impl PushCursor {
         }
     }
 
-    /// The same; from the start of a journal that ends at `newest` and so is another one.
-    pub(super) const fn unless_beyond(self, newest: u64) -> Self {
-        if self.seq > newest { Self::START } else { self }
+    /// Whether a journal that ends at `newest` is another one.
+    pub(super) const fn is_beyond(self, newest: u64) -> bool {
+        self.seq > newest
+    }
+
+    /// Empties the file, so that all is sent. Needs no room.
+    ///
+    /// Errors: the file cannot be written.
+    pub(super) fn forget(file: &Path) -> io::Result<()> {
+        fs::File::create(file)?.sync_all()
     }
 
     /// The last entry that need not be sent again; 0 where nobody knows.
@@ -122,7 +129,8 @@ mod tests {
     const SENT: PushCursor = PushCursor { seq: 7, chain: Some(9) };
 
     fn load(file: &Path, newest: u64) -> PushCursor {
-        PushCursor::load(file, || Ok::<_, io::Error>(newest)).unwrap().unless_beyond(newest)
+        let cursor = PushCursor::load(file, || Ok::<_, io::Error>(newest)).unwrap();
+        if cursor.is_beyond(newest) { PushCursor::START } else { cursor }
     }
 
     #[test]
@@ -159,6 +167,8 @@ mod tests {
         let file = dir.path().join("push.json");
         SENT.save(&file).unwrap();
         assert_eq!(load(&file, 6), PushCursor::START);
+        PushCursor::forget(&file).unwrap();
+        assert_eq!((PushCursor::sent(&file), load(&file, 20)), (0, PushCursor::START));
         fs::write(&file, "{").unwrap();
         assert_eq!(PushCursor::sent(&file), 0);
         assert_eq!(load(&file, 20), PushCursor::START);

@@ -1,0 +1,245 @@
+//! Lets each call fail with which SQLite changes a file of the store, in every way, once and from then
+//! on. Whatever it was, the store has all requests and their sums once it was fed again.
+#![cfg(test)]
+
+mod calls;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rusqlite::Connection;
+use taximeter_ledger::FramedEntry;
+use taximeter_store::samples::{feed, journal, record};
+use taximeter_store::{Audited, Store, StoreError, convert};
+use tempfile::TempDir;
+
+use self::calls::{Fault, Kind};
+
+/// Set it to have each call fail, and not some of them.
+const ALL_VARIABLE: &str = "TAXIMETER_TEST_FAULTS";
+/// So many calls of a run fail where not each one does.
+const SOME: usize = 12;
+
+const ENOSPC: Kind = Kind::Error(28);
+const EIO: Kind = Kind::Error(5);
+const EROFS: Kind = Kind::Error(30);
+const KINDS: [(Kind, bool); 7] = [
+    (ENOSPC, false),
+    (ENOSPC, true),
+    (EIO, false),
+    (EIO, true),
+    (EROFS, true),
+    (Kind::Short, false),
+    (Kind::Short, true),
+];
+
+/// A folder in memory where there is one: what is synced to it costs nothing.
+fn folder() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    folder.expect("a temporary folder")
+}
+
+fn copy(from: &Path) -> TempDir {
+    let to = folder();
+    let copied = Command::new("cp").arg("-r").arg(from.join(".")).arg(to.path()).status();
+    assert!(copied.expect("run cp").success());
+    to
+}
+
+/// What a store has.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Content {
+    requests: usize,
+    /// In the sums.
+    summed: u64,
+    amount: String,
+}
+
+/// Reads a store. All sums are those of the requests.
+fn content(store: &mut Store) -> Content {
+    let mut content = Content::default();
+    let mut amounts = Vec::new();
+    let visit = |audited: Audited<'_, ()>| match audited {
+        Audited::Posts(count, ()) => content.requests += count,
+        Audited::Sum(sum) => {
+            assert_eq!(sum.kept, sum.due, "{:?}", sum.key);
+            content.summed += sum.kept.iter().map(|hour| hour.sums.requests).sum::<u64>();
+            amounts.extend(sum.kept.iter().filter_map(|hour| hour.sums.cost));
+        }
+        Audited::Correction(_) => {}
+        Audited::Unreadable(place, error) => panic!("{place:?}: {error}"),
+    };
+    store.audit(|(), _| {}, visit).expect("a store that can be read");
+    content.amount = amounts.into_iter().sum::<rust_decimal::Decimal>().normalize().to_string();
+    content
+}
+
+/// Lets the calls of `work` fail, one after the other, each in a copy of `before`. `end` does without
+/// a fault what is left to do, and what is there then is compared with `expected`.
+fn each_call(
+    what: &str,
+    before: &Path,
+    work: impl Fn(&Path) -> Result<(), StoreError>,
+    end: impl Fn(&Path) -> Content,
+    expected: &Content,
+) {
+    let run = |fault: Fault| {
+        let dir = copy(before);
+        calls::plan(fault);
+        let done = work(dir.path());
+        (calls::calls(), done, dir)
+    };
+    let (all, done, _) = run(Fault { at: usize::MAX, kind: EIO, is_permanent: false });
+    done.expect("no fault");
+    assert!(all > 8, "{what}: only {all} calls");
+    let step = if env::var_os(ALL_VARIABLE).is_some() { 1 } else { all.div_ceil(SOME) };
+    let (mut failed, mut count) = (0, 0);
+    for (turn, (kind, is_permanent)) in KINDS.into_iter().enumerate() {
+        // Each kind meets other calls.
+        for at in (turn % step..all).step_by(step) {
+            let fault = Fault { at, kind, is_permanent };
+            let (_, done, dir) = run(fault);
+            failed += usize::from(done.is_err());
+            count += 1;
+            assert_eq!(end(dir.path()), *expected, "{what}, {fault:?} of {all}: {done:?}");
+        }
+    }
+    assert!(failed > count / 4, "{what}: {failed} of {count} were errors");
+    println!("{what}: {count} faults at {all} calls, {failed} errors");
+}
+
+fn fed(dir: &Path, entries: &[FramedEntry]) -> Result<(), StoreError> {
+    Store::open(dir)?.catch_up(&mut [feed(entries)]).map(|_| ())
+}
+
+fn ended(dir: &Path, entries: &[FramedEntry]) -> Content {
+    fed(dir, entries).expect("no fault");
+    content(&mut Store::open(dir).expect("a store"))
+}
+
+fn expected(requests: u32) -> Content {
+    let amount = rust_decimal::Decimal::new(12_340, 8) * rust_decimal::Decimal::from(requests);
+    let amount = amount.normalize().to_string();
+    Content { requests: requests as usize, summed: requests.into(), amount }
+}
+
+/// Requests of many hours, so that there are many sums.
+fn requests(numbers: std::ops::Range<u32>) -> Vec<FramedEntry> {
+    let spread = |number: u32| {
+        let mut record = record(number);
+        record.request_model = Some(format!("m-{}", number % 37));
+        record.response_model = None;
+        record
+    };
+    journal(numbers.map(spread))
+}
+
+#[test]
+fn a_sync_is_among_the_calls() {
+    let file = tempfile::tempfile().expect("a file");
+    for sync in [fs::File::sync_all, fs::File::sync_data] {
+        calls::plan(Fault { at: 0, kind: EIO, is_permanent: false });
+        assert!(sync(&file).is_err() && sync(&file).is_ok());
+        assert_eq!(calls::calls(), 2);
+    }
+}
+
+#[test]
+fn whichever_call_fails_the_first_feeding_and_the_next_ones_make_one_whole() {
+    calls::take_over();
+    let entries = requests(0..120);
+    let before = folder();
+    let work = |dir: &Path| fed(dir, &entries);
+    let end = |dir: &Path| ended(dir, &entries);
+    each_call("first feeding", before.path(), work, end, &expected(120));
+    // As often as a feeder does, some at a time.
+    fed(before.path(), &entries[..20]).expect("no fault");
+    let work = |dir: &Path| {
+        let mut store = Store::open(dir)?;
+        for until in [21, 50, 51, 120] {
+            store.catch_up(&mut [feed(&entries[..until])])?;
+        }
+        Ok(())
+    };
+    each_call("later feedings", before.path(), work, end, &expected(120));
+}
+
+#[test]
+fn whichever_call_fails_a_rebuild_keeps_all() {
+    calls::take_over();
+    let (entries, before) = (requests(0..120), folder());
+    fed(before.path(), &entries).expect("no fault");
+    // The journal has removed the oldest.
+    let left = &entries[40..];
+    let work = |dir: &Path| Store::open(dir)?.rebuild(&mut [feed(left)]).map(|_| ());
+    each_call("rebuild", before.path(), work, |dir| ended(dir, left), &expected(120));
+}
+
+#[test]
+fn whichever_call_fails_a_log_that_is_too_long_is_shortened_later() {
+    const LOG_BYTES: u64 = 64 << 20;
+    calls::take_over();
+    let (entries, folder) = (requests(0..4_000), folder());
+    let log = |dir: &Path| fs::metadata(dir.join("store.sqlite-wal")).map_or(0, |log| log.len());
+    fed(folder.path(), &entries[..10]).expect("no fault");
+    // Who reads what was before keeps the log.
+    let reader = Connection::open(folder.path().join("store.sqlite")).expect("a store");
+    reader.execute_batch("BEGIN; SELECT 1 FROM requests").expect("a store");
+    let mut store = Store::open(folder.path()).expect("a store");
+    let full = (11..entries.len()).find(|until| {
+        store.catch_up(&mut [feed(&entries[..*until])]).expect("room in the log");
+        log(folder.path()) > LOG_BYTES
+    });
+    let full = full.expect("it never was too long");
+    let before = copy(folder.path());
+    drop((reader, store));
+    fs::remove_file(before.path().join("store.sqlite-shm")).expect("the index of the log");
+    let entries = &entries[..full + 1];
+    let work = |dir: &Path| {
+        fed(dir, entries)?;
+        assert!(log(dir) < LOG_BYTES);
+        Ok(())
+    };
+    let requests = u32::try_from(entries.len()).expect("few");
+    let end = |dir: &Path| ended(dir, entries);
+    each_call("log shortening", before.path(), work, end, &expected(requests));
+}
+
+/// What `tests/it/convert` says of it.
+fn old_ledger() -> (TempDir, PathBuf) {
+    let folder = folder();
+    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/it/convert/ledger.tar.gz");
+    let tar = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder.path()).status();
+    assert!(tar.expect("run tar").success());
+    let data = folder.path().join("format4");
+    (folder, data)
+}
+
+#[test]
+fn whichever_call_fails_a_conversion_goes_on_with_all() {
+    calls::take_over();
+    let (_folder, data) = old_ledger();
+    let convert = |dir: &Path| {
+        let now = record(0).started_at;
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        convert::convert(dir, false, now, &mut |_| {}, (&mut out, &mut err)).map(drop)
+    };
+    let end = |dir: &Path| {
+        convert(dir).expect("no fault");
+        let mut store = Store::open(dir).expect("a store");
+        store.catch_up(&mut taximeter_store::feeds(dir)).expect("no fault");
+        content(&mut store)
+    };
+    let expected = end(copy(&data).path());
+    assert!(expected.requests > 5, "{expected:?}");
+    let work = |dir: &Path| {
+        convert(dir).map_err(|error| StoreError::Unavailable {
+            store: dir.display().to_string(),
+            source: error.into(),
+        })
+    };
+    each_call("conversion", &data, work, end, &expected);
+}
