@@ -12,7 +12,7 @@ use std::process::Command;
 use rusqlite::Connection;
 use taximeter_ledger::FramedEntry;
 use taximeter_store::samples::{feed, journal, record};
-use taximeter_store::{Audited, Store, StoreError, convert};
+use taximeter_store::{Audited, Location, Store, StoreError, convert};
 use tempfile::TempDir;
 
 use self::calls::{Fault, Kind};
@@ -225,7 +225,8 @@ fn whichever_call_fails_a_conversion_goes_on_with_all() {
     let convert = |dir: &Path| {
         let now = record(0).started_at;
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        convert::convert(dir, false, now, &mut |_| {}, (&mut out, &mut err)).map(drop)
+        let store = Location::DataDir(dir.to_owned());
+        convert::convert(dir, &store, false, now, &mut |_| {}, (&mut out, &mut err)).map(drop)
     };
     let end = |dir: &Path| {
         convert(dir).expect("no fault");
