@@ -316,14 +316,14 @@ pub const TOKENS_MAX: u64 = 1 << 40;
 /// Most lines, and most units of the last digit of a price, of which [`TOKENS_MAX`] tokens have a
 /// sum that fits into the 96 bits of a decimal.
 const SMALL_LINES_MAX: usize = 16;
-const SMALL_PRICE_MAX: i128 = 1 << 50;
+const SMALL_PRICE_MAX: u64 = 1 << 50;
 
 /// Reads the numbers of costs at these rates.
 #[derive(Debug)]
 pub(super) struct CostNumbersReader {
     prices: Vec<Decimal>,
     /// The same, as numbers of units of 10^-`scale`. `None` if sums of tokens may not be exact.
-    units: Option<Vec<i128>>,
+    units: Option<Vec<i64>>,
     scale: u32,
 }
 
@@ -332,8 +332,8 @@ impl CostNumbersReader {
         let prices: Vec<_> = rates.iter().map(|rate| rate.unit_price).collect();
         let scale = prices.iter().map(Decimal::scale).max().unwrap_or_default();
         let units = |price: &Decimal| {
-            let units = in_units(price.mantissa(), price.scale(), scale);
-            units.filter(|units| (-SMALL_PRICE_MAX..=SMALL_PRICE_MAX).contains(units))
+            let units = in_units(price.mantissa(), price.scale(), scale)?;
+            i64::try_from(units).ok().filter(|units| units.unsigned_abs() <= SMALL_PRICE_MAX)
         };
         let are_few = (1..=SMALL_LINES_MAX).contains(&prices.len());
         let units = if are_few { prices.iter().map(units).collect() } else { None };
@@ -374,7 +374,7 @@ impl CostNumbersReader {
     /// cost.
     fn read_tokens(
         &self,
-        units: &[i128],
+        units: &[i64],
         mut lines: &[u8],
         amount: Option<&[u8]>,
         out: &mut Vec<u64>,
@@ -387,7 +387,7 @@ impl CostNumbersReader {
                 out.truncate(start);
                 return None;
             }
-            sum += i128::from(tokens) * units;
+            sum += i128::from(tokens) * i128::from(*units);
             out.push(tokens);
         }
         // An amount is written without zeros at its end, which the sum may have.
@@ -406,9 +406,11 @@ impl CostNumbersReader {
 }
 
 /// How many units of 10^-`unit` a decimal with these digits has. `None` if it is no whole number of
-/// them.
+/// them, or too large to be worth the work.
 fn in_units(digits: i128, scale: u32, unit: u32) -> Option<i128> {
-    digits.checked_mul(10_i128.checked_pow(unit.checked_sub(scale)?)?)
+    let digits = i64::try_from(digits).ok()?;
+    let factor = 10_i64.checked_pow(unit.checked_sub(scale)?)?;
+    Some(i128::from(digits) * i128::from(factor))
 }
 
 fn add(sum: Option<Decimal>, amount: Decimal) -> Option<Decimal> {
