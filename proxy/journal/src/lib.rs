@@ -138,7 +138,7 @@ use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
 pub use self::clock_trust::ClockAhead;
 pub use self::compress::compress;
 pub use self::error::{AppendError, JournalError, Loss, remedy};
-pub use self::examine::{Examination, examine};
+pub use self::examine::{Examination, Seen, examine};
 pub use self::identity::{Identity, LEDGER, identity, in_copy};
 pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
