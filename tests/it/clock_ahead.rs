@@ -58,6 +58,12 @@ fn write_journal(dir: &Path, time: Timestamp) {
     }
 }
 
+/// The time at which this folder was made, which is now.
+fn now(folder: &Path) -> Timestamp {
+    let made = fs::metadata(folder).and_then(|folder| folder.modified()).expect("a time");
+    made.try_into().expect("a time")
+}
+
 fn status(gateway: &Gateway) -> Value {
     gateway.admin("/api/v1/status").json()["ledger"].clone()
 }
@@ -86,7 +92,7 @@ fn a_start_with_the_clock_far_ahead_removes_nothing_tells_it_and_goes_on_after_a
     let engine = Engine::start();
     let folder = tempfile::tempdir().expect("a temporary folder");
     // To the ledger, the clock of this machine is 500 days ahead.
-    let newest = Timestamp::now() - SignedDuration::from_hours(24 * 500);
+    let newest = now(folder.path()) - SignedDuration::from_hours(24 * 500);
     write_journal(&folder.path().join("data"), newest);
     let mut gateway = before(&engine).start_in(folder);
     for _ in 0..2 {
@@ -113,9 +119,9 @@ fn a_clock_that_is_near_the_newest_entry_removes_what_is_old_at_once() {
     let engine = Engine::start();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let data_dir = folder.path().join("data");
-    write_journal(&data_dir, Timestamp::now() - SignedDuration::from_hours(24 * 500));
+    write_journal(&data_dir, now(folder.path()) - SignedDuration::from_hours(24 * 500));
     // A gateway looked at the clock an hour ago.
-    let looked = Timestamp::now() - SignedDuration::from_hours(1);
+    let looked = now(folder.path()) - SignedDuration::from_hours(1);
     fs::write(data_dir.join("clock.trust"), format!("{looked} {looked} right\n"))
         .expect("write the file");
     let gateway = before(&engine).start_in(folder);
