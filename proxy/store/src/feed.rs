@@ -18,8 +18,8 @@ const USUAL_BATCH: usize = 1024;
 /// Most bytes of entries in one transaction, but for its last one: bounds its memory.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// How often a feeding begins anew where another process was ahead of it.
-const TRIES_MAX: u32 = 10;
+/// How often a feeding begins anew behind the cursor where a journal cannot be read.
+const TRIES_MAX: u32 = 5;
 
 /// The entries of a journal, in order. `None` may mean the end so far.
 pub type Entries = Box<dyn Iterator<Item = Result<FramedEntry, ReadError>> + Send>;
@@ -193,10 +193,10 @@ pub(super) fn feed_all(
         let mut tries = 1;
         loop {
             match feed.feed(database, &mut fed) {
-                // Another process has fed these entries, and the gateway has removed their files.
+                // The gateway may have fed these entries, and removed their files meanwhile. Damage
+                // is still there the next time.
                 Err(StoreError::Journal(_))
-                    if tries < TRIES_MAX
-                        && database.cursor(feed.name)?.is_some_and(|it| it.seq > feed.stored) => {}
+                    if tries < TRIES_MAX && database.cursor(feed.name)?.is_some() => {}
                 done => break done?,
             }
             tries += 1;
