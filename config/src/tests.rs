@@ -155,7 +155,9 @@ fn an_editor_takes_what_can_be_read_and_marks_what_cannot() {
         assert_eq!(faults(&format!("{SMALL}{reference}")), none, "{reference}");
     }
     let about = &schema["properties"]["ledger"]["properties"]["keep_days"]["description"];
-    let said = "The days for which Taximeter keeps journal files that the store has. Default: 400.";
+    let said = "The days for which Taximeter keeps journal files that the store has. While the clock \
+                is more than a day ahead of the newest entry, it removes none because of this, until \
+                the clock was steady for a day. Default: 400.";
     assert_eq!(about, said);
 }
 

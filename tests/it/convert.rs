@@ -118,6 +118,13 @@ fn a_converted_ledger_says_what_it_said_before_and_a_gateway_goes_on_with_it() {
     let told = done(&["convert"], &data);
     assert!(told.contains("3 segments with 28 entries converted"), "{told}");
     check_answers(&data);
+    let store = rusqlite::Connection::open(data.join("store.sqlite")).expect("open the store");
+    let pages = |which: &str| {
+        let pages = store.pragma_query_value(None, which, |row| row.get::<_, i64>(0));
+        pages.expect("a number of pages")
+    };
+    assert!(pages("freelist_count") <= pages("page_count") / 10, "{}", pages("freelist_count"));
+    drop(store);
     let output = run(&["verify"], &data);
     let report = text(&output);
     let wrong: Vec<_> = report.lines().filter(|line| line.starts_with("wrong")).collect();

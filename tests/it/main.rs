@@ -35,6 +35,7 @@ mod boundary;
 mod bytes_pass;
 mod captured;
 mod carried;
+mod clock_ahead;
 mod contexts;
 mod convert;
 mod counting;

@@ -22,7 +22,9 @@ keys! {
         /// `serve` serves on while half of `limits.ledger_queue_bytes_max` is free. Taximeter
         /// writes the queued entries later, in order; they are lost if the process dies before.
         unavailable: Optional<Spanned<OnUnavailable>> = default("refuse").example("serve"),
-        /// The days for which Taximeter keeps journal files that the store has.
+        /// The days for which Taximeter keeps journal files that the store has. While the clock is
+        /// more than a day ahead of the newest entry, it removes none because of this, until the
+        /// clock was steady for a day.
         keep_days: Optional<Spanned<Whole<1, 36_500>>> = default("400").example("90"),
         /// The most bytes that the data directory may take; set it below the size of the volume.
         /// From 80 % on Taximeter deletes journal files before their days are over, once the store

@@ -14,7 +14,7 @@ use taximeter_gateway::gateway::Gateway;
 use taximeter_gateway::live::RunningRequest;
 use taximeter_gateway::refused_questions::{Asked, RefusedMember};
 use taximeter_gateway::reload::{InForce, Rejected};
-use taximeter_journal::{Identity, Segments};
+use taximeter_journal::{ClockAhead, Identity, Segments};
 use taximeter_meter::Dialect;
 use taximeter_system::clock;
 use taximeter_telemetry::exports::Export;
@@ -175,6 +175,8 @@ pub(super) struct LedgerStatus {
     pub(super) lost_entries: u64,
     /// Requests in the background whose usage is not known yet.
     pub(super) pending_requests: usize,
+    /// Why nothing is removed because of `keep_days` at present. Null if it is.
+    pub(super) retention_waits: Option<String>,
     /// Journal files. Null if the gateway cannot read the directory.
     pub(super) segments: Option<u64>,
     /// Bytes of all journal files. Null if the gateway cannot read the directory.
@@ -362,9 +364,19 @@ fn ledger(gateway: &Gateway, segments: Option<Segments>) -> LedgerStatus {
         queued_bytes: state.queued_bytes,
         lost_entries: state.lost,
         pending_requests: state.pending,
+        retention_waits: journal.age_wait().ahead().map(retention_waits),
         segments: segments.map(|segments| segments.count),
         bytes: segments.map(|segments| segments.bytes),
     }
+}
+
+fn retention_waits(ahead: ClockAhead) -> String {
+    let ClockAhead { clock, newest, remaining } = ahead;
+    let minutes = remaining.as_secs().div_ceil(60);
+    format!(
+        "the clock says {clock}, and the newest entry of the ledger is from {newest}: nothing is \
+         removed by age until the clock was steady for another {minutes} minutes; check the clock"
+    )
 }
 
 fn store(gateway: &Gateway) -> StoreStatus {

@@ -50,7 +50,23 @@ pub struct Examination {
     pub torn: Option<Torn>,
     /// Whether a gateway has the journal open.
     pub is_written: bool,
+    /// The gateway removed segments that were not read yet, so what was read before them is not
+    /// counted: `first` is the first entry behind them.
+    pub passed_removed: bool,
 }
+
+/// What is shown of a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen<R> {
+    /// An entry.
+    Entry(R),
+    /// The gateway removed segments that were not read yet. Behind them, it begins anew: what was
+    /// shown so far is not part of what the journal has.
+    BeginsAnew,
+}
+
+/// What was made of an entry, and whether the journal begins anew with it.
+type Made<R> = (bool, Result<R, (PathBuf, Fault)>);
 
 /// Bytes behind the last whole entry.
 #[derive(Debug)]
@@ -64,7 +80,8 @@ pub struct Torn {
 }
 
 /// Reads the journal in `dir` from its first byte to its last, and shows `visit` in order what `read`
-/// makes of each whole entry. A directory without a journal has none.
+/// makes of each whole entry. A directory without a journal has none. Meanwhile a gateway may write,
+/// compress and remove segments.
 ///
 /// Behind a fault it goes on with the next segment; what lies between is not guessed.
 ///
@@ -72,7 +89,7 @@ pub struct Torn {
 pub fn examine<R: Send>(
     dir: &Path,
     read: impl Fn(&FramedEntry, Entry) -> R + Sync,
-    mut visit: impl FnMut(R),
+    mut visit: impl FnMut(Seen<R>),
 ) -> Result<Examination, JournalError> {
     let disk: &Arc<dyn Disk> = &(Arc::new(Kernel) as Arc<dyn Disk>);
     let is_written = is_locked(dir);
@@ -82,13 +99,10 @@ pub fn examine<R: Send>(
         listed => listed.map_err(JournalError::io("list", dir))?,
     };
     files::check_format(dir, &**disk)?;
-    for (_, path) in &segments {
-        found.segments += 1;
-        found.bytes += files::status(path, &**disk).map_err(JournalError::io("read", path))?.length;
-    }
+    found.count(&segments, &**disk)?;
     let mut next = segments.first().map(|(first, _)| *first);
     while let Some(from) = next {
-        let mut entries = Entries::new(Arc::clone(disk), dir, from).digesting();
+        let mut entries = Entries::new(Arc::clone(disk), dir, from).digesting().passing_removed();
         next = match found.read(&mut entries, &read, &mut visit) {
             Ok(()) => None,
             Err(JournalError::Segment { path, fault })
@@ -116,20 +130,47 @@ pub fn examine<R: Send>(
     if found.torn.as_ref().is_some_and(damaged) {
         found.torn = None;
     }
+    if found.passed_removed {
+        let segments = files::list(dir, &**disk).map_err(JournalError::io("list", dir))?;
+        found.count(&segments, &**disk)?;
+    }
     Ok(found)
 }
 
+/// An entry that was read, and its file.
+struct Gathered {
+    framed: FramedEntry,
+    path: Arc<Path>,
+    begins_anew: bool,
+}
+
 impl Examination {
+    /// Counts the files and their bytes. One that goes meanwhile is not counted.
+    fn count(&mut self, segments: &[(u64, PathBuf)], disk: &dyn Disk) -> Result<(), JournalError> {
+        (self.segments, self.bytes) = (0, 0);
+        for (_, path) in segments {
+            match files::status(path, disk) {
+                Ok(status) => {
+                    self.segments += 1;
+                    self.bytes += status.length;
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(JournalError::io("read", path)(error)),
+            }
+        }
+        Ok(())
+    }
+
     fn read<R: Send>(
         &mut self,
         entries: &mut Entries,
         read: &(impl Fn(&FramedEntry, Entry) -> R + Sync),
-        visit: &mut impl FnMut(R),
+        visit: &mut impl FnMut(Seen<R>),
     ) -> Result<(), JournalError> {
-        let work = |batch: Vec<(FramedEntry, Arc<Path>)>| -> Vec<Result<R, (PathBuf, Fault)>> {
-            let entry = |(framed, path): (FramedEntry, Arc<Path>)| match framed.entry() {
-                Ok(entry) => Ok(read(&framed, entry)),
-                Err(fault) => Err((path.to_path_buf(), fault)),
+        let work = |batch: Vec<Gathered>| -> Vec<Made<R>> {
+            let entry = |Gathered { framed, path, begins_anew }| match framed.entry() {
+                Ok(entry) => (begins_anew, Ok(read(&framed, entry))),
+                Err(fault) => (begins_anew, Err((path.to_path_buf(), fault))),
             };
             batch.into_iter().map(entry).collect()
         };
@@ -151,7 +192,7 @@ impl Examination {
     fn gather(
         &mut self,
         entries: &mut Entries,
-        batch: &mut Vec<(FramedEntry, Arc<Path>)>,
+        batch: &mut Vec<Gathered>,
     ) -> Result<bool, JournalError> {
         let (mut bytes, mut path) = (0, Arc::<Path>::from(entries.path()));
         while batch.len() < BATCH_ENTRIES && bytes < BATCH_BYTES {
@@ -161,6 +202,10 @@ impl Examination {
             {
                 self.gateways.insert(gateway.to_owned());
             }
+            let begins_anew = entries.take_passed_removed() && self.first.is_some();
+            if begins_anew {
+                (self.entries, self.first, self.passed_removed) = (0, None, true);
+            }
             self.entries += 1;
             self.first.get_or_insert(framed.seq);
             self.last = Some(framed.seq);
@@ -168,20 +213,19 @@ impl Examination {
                 path = Arc::from(entries.path());
             }
             bytes += framed.payload.len();
-            batch.push((framed, path.clone()));
+            batch.push(Gathered { framed, path: path.clone(), begins_anew });
         }
         Ok(true)
     }
 
     /// Shows what was made of entries, and keeps those of which nothing could be made.
-    fn take<R>(
-        &mut self,
-        entries: impl Iterator<Item = Result<R, (PathBuf, Fault)>>,
-        visit: &mut impl FnMut(R),
-    ) {
-        for entry in entries {
+    fn take<R>(&mut self, entries: impl Iterator<Item = Made<R>>, visit: &mut impl FnMut(Seen<R>)) {
+        for (begins_anew, entry) in entries {
+            if begins_anew {
+                visit(Seen::BeginsAnew);
+            }
             match entry {
-                Ok(read) => visit(read),
+                Ok(read) => visit(Seen::Entry(read)),
                 Err(unreadable) => self.unreadable.push(unreadable),
             }
         }

@@ -92,7 +92,8 @@
 //! segment goes if its last entry is older than `keep_days`, is in the store and is with the
 //! receiver of `export.push` (if there is one), and if no start needs it. The same holds for the
 //! segments of corrections. If the data directory takes more than four fifths of `dir_bytes_max`,
-//! age does not count. Nothing is ever removed from the store, because bills and repricing read it.
+//! age does not count. If the wall clock is more than a day ahead of the newest entry, nothing goes
+//! by age until it was steady for a day (`clock_trust.rs`). Nothing is ever removed from the store, because bills and repricing read it.
 //! So from 95 % on the gateway refuses requests, as on a full disk.
 //!
 //! # Faults in tests
@@ -101,6 +102,7 @@
 //! or loses its power at any operation. A power cut with `os` may take what the kernel has not
 //! written, also from the middle.
 
+mod clock_trust;
 mod compress;
 mod compressed;
 pub mod convert;
@@ -133,18 +135,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 
+use jiff::Timestamp;
 use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
 
+pub use self::clock_trust::ClockAhead;
 pub use self::compress::compress;
 pub use self::error::{AppendError, JournalError, Loss, remedy};
-pub use self::examine::{Examination, examine};
+pub use self::examine::{Examination, Seen, examine};
 pub use self::identity::{Identity, LEDGER, identity, in_copy};
 pub use self::lock::LOCK;
 pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
 pub use self::read::{Altered, Entries, Extent, extent};
 pub use self::recover::Recovery;
-pub use self::retain::Retention;
+pub use self::retain::{AgeWait, Retention, WaitTurn};
 pub use self::state::{JournalState, Segments};
 
 use self::compress::Background;
@@ -171,6 +175,8 @@ struct Handle {
     compressor: Mutex<Option<Background>>,
     dir: PathBuf,
     identity: Identity,
+    newest_before: Option<Timestamp>,
+    age_wait: Arc<AgeWait>,
 }
 
 impl Journal {
@@ -204,8 +210,9 @@ impl Journal {
         let (queue, writer, recovery) = recover::open(dir, options, price, disk)?;
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
         let (writer, compressor) = (Mutex::new(Some(writer)), Mutex::new(None));
-        let identity = recovery.identity.clone();
-        let handle = Handle { queue, writer, compressor, dir: dir.to_owned(), identity };
+        let (identity, newest_before) = (recovery.identity.clone(), recovery.newest);
+        let (dir, age_wait) = (dir.to_owned(), Arc::default());
+        let handle = Handle { queue, writer, compressor, dir, identity, newest_before, age_wait };
         Ok((Self(Arc::new(handle)), recovery))
     }
 
@@ -243,6 +250,18 @@ impl Journal {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.0.identity
+    }
+
+    /// The time of the newest entry before this start. `None` if there was none.
+    #[must_use]
+    pub fn newest_before(&self) -> Option<Timestamp> {
+        self.0.newest_before
+    }
+
+    /// Whether removal by age waits for the wall clock.
+    #[must_use]
+    pub fn age_wait(&self) -> &Arc<AgeWait> {
+        &self.0.age_wait
     }
 
     /// Whether the journal accepts reservations.

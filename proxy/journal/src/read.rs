@@ -15,6 +15,8 @@ use super::files::{self, SegmentFile};
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
+/// How often a segment is looked for that was compressed or removed between two looks.
+const LOOKS_MAX: usize = 100;
 
 /// The entries of a journal in order. `None` means the end so far. A later call continues with what
 /// was written since.
@@ -30,6 +32,9 @@ pub struct Entries {
     segment: Option<SegmentReader>,
     is_digesting: bool,
     is_carrying: bool,
+    is_passing_removed: bool,
+    /// Segments that were not read yet are gone, and it goes on behind them.
+    has_passed_removed: bool,
     wants: fn(Kind) -> bool,
     /// Segments that are not what the ones behind them say.
     altered: Vec<Altered>,
@@ -183,6 +188,8 @@ impl Entries {
             segment,
             is_digesting: false,
             is_carrying: false,
+            is_passing_removed: false,
+            has_passed_removed: false,
             wants: |_| true,
             altered,
         }
@@ -196,6 +203,17 @@ impl Entries {
     /// The same; the requests that a segment carries over are kept too.
     pub(super) fn carrying(self) -> Self {
         Self { is_carrying: true, ..self }
+    }
+
+    /// The same. If the gateway removes segments that were not read yet, it begins anew with the
+    /// oldest one that is there.
+    pub(super) fn passing_removed(self) -> Self {
+        Self { is_passing_removed: true, ..self }
+    }
+
+    /// Whether it began anew, before the entry that was yielded last.
+    pub(super) fn take_passed_removed(&mut self) -> bool {
+        mem::take(&mut self.has_passed_removed)
     }
 
     /// The entries of the requests that were open at the checkpoint that was yielded last. `None` if
@@ -271,7 +289,12 @@ impl Entries {
                 Ok(None) if self.advance()? => {}
                 Ok(None) => {
                     let Some(segment) = &mut self.segment else { return Ok(None) };
-                    return segment.rest().map(|()| segment.reader.take_passed());
+                    match segment.rest() {
+                        Ok(()) => return Ok(segment.reader.take_passed()),
+                        // A segment that is compressed may be missing from one list.
+                        Err(_) if self.advance()? => {}
+                        Err(error) => return Err(error),
+                    }
                 }
                 Err(_) if self.advance()? => {}
                 Err(error) => return Err(error),
@@ -282,20 +305,38 @@ impl Entries {
     /// Turns to the segment that has the next entry, if that is another one. Whether there is
     /// reason to read again: what follows a segment was begun after its last entry was written.
     fn advance(&mut self) -> Result<bool, JournalError> {
+        for _ in 0..LOOKS_MAX {
+            if let Some(is_other) = self.advance_once()? {
+                return Ok(is_other);
+            }
+        }
+        Ok(false)
+    }
+
+    /// As `advance`. `None` if the segment was compressed or removed between two looks.
+    fn advance_once(&mut self) -> Result<Option<bool>, JournalError> {
         let segments = match files::list(&self.dir, &*self.disk) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Some(false)),
             listed => listed.map_err(JournalError::io("list", &self.dir))?,
         };
-        let wanted = self.position.map_or(self.from, |position| position.seq + 1);
+        let mut wanted = self.position.map_or(self.from, |position| position.seq + 1);
+        // The oldest ones go first, so what is there is whole.
+        if let Some((oldest, _)) = segments.first().filter(|(oldest, _)| *oldest > wanted)
+            && self.is_passing_removed
+        {
+            (self.position, self.segment, self.from) = (None, None, *oldest);
+            (self.has_passed_removed, wanted) = (true, *oldest);
+        }
         // Of a journal that is being converted, some files have another format.
         if let Some((u64::MAX, _)) = segments.last() {
             files::check_format(&self.dir, &*self.disk)?;
         }
         let later = segments.partition_point(|(first, _)| *first <= wanted);
-        let Some((_, path)) = segments.get(later.saturating_sub(1)) else { return Ok(false) };
+        let Some((_, path)) = segments.get(later.saturating_sub(1)) else {
+            return Ok(Some(false));
+        };
         let (file, path) = match SegmentFile::open(path, &*self.disk) {
-            // Replaced between the two looks: the next read finds what came instead.
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(JournalError::io("open", path))?,
         };
         let status = file.file().status().map_err(JournalError::io("read", &path))?;
@@ -303,7 +344,7 @@ impl Entries {
         let last = segments.get(later.max(1)).map(|(first, _)| first.saturating_sub(1));
         if let Some(segment) = self.segment.as_mut().filter(|segment| segment.identity == identity)
         {
-            return Ok(mem::replace(&mut segment.last, last) != last);
+            return Ok(Some(mem::replace(&mut segment.last, last) != last));
         }
         let mut reader = Reader::new(self.position, self.from).only(self.wants);
         if self.is_digesting {
@@ -315,7 +356,7 @@ impl Entries {
         let before = self.segment.take();
         let before = before.and_then(|before| Some((before.extent()?, before.path)));
         self.segment = Some(SegmentReader { path, file, fed: 0, identity, reader, last, before });
-        Ok(true)
+        Ok(Some(true))
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Recovery {
     pub died: Vec<Record>,
     /// The sequence number of the next entry.
     pub next_seq: u64,
+    /// The time of the newest entry that was read. `None` if there was none.
+    pub newest: Option<Timestamp>,
 }
 
 /// Reads the journal in `dir` as far as it matters, cuts off a torn end and posts what was open.
@@ -219,6 +221,7 @@ impl Recovery {
         }
         let Checkpoint { posts, voids, .. } = found.tally.checkpoint(found.last_sign_of_life);
         (self.posts, self.voids) = (posts, voids);
+        self.newest = Some(found.last_sign_of_life).filter(|at| *at > Timestamp::default());
         (found.end, found.tail) = (entries.position(), entries.tail());
         match &found.tail {
             // Its name must be the next, or more is gone.

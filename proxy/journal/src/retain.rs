@@ -1,14 +1,17 @@
 //! Decides which segments may be removed, and removes them.
 
-use std::io::ErrorKind;
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind};
 use std::mem;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::CORRECTIONS;
+use super::clock_trust::{ClockAhead, ClockTrust, KEPT_BYTES, Kept};
 use super::disk::{Disk, Kernel};
 use super::error::JournalError;
 use super::files;
@@ -16,6 +19,34 @@ use super::read::last_checkpoint;
 
 /// How often old segments are looked for.
 const PERIOD: Duration = Duration::from_secs(3600);
+/// How often is kept what is known of the wall clock, while nothing changes.
+const KEPT_PERIOD: Duration = Duration::from_secs(60);
+/// The file that says what is known of the wall clock.
+const CLOCK: &str = "clock.trust";
+
+/// Whether removal by age waits for the wall clock. For all who tell of it.
+#[derive(Debug, Default)]
+pub struct AgeWait(Mutex<Option<ClockAhead>>);
+
+impl AgeWait {
+    /// Why removal by age waits. `None` if it does not.
+    pub fn ahead(&self) -> Option<ClockAhead> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, ahead: Option<ClockAhead>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ahead;
+    }
+}
+
+/// A change of whether removal by age waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitTurn {
+    /// The wall clock is too far ahead of the newest entry: removal by age waits.
+    Began(ClockAhead),
+    /// The wall clock was set right, or was steady for a day.
+    Ended,
+}
 
 /// Removes old segments from time to time, after the store has their entries.
 #[derive(Debug)]
@@ -25,20 +56,56 @@ pub struct Retention {
     /// The last entry that was written when the store was last fed.
     written: u64,
     due: Option<Instant>,
+    clock: ClockTrust,
+    /// What the file says of the clock, and when it was written.
+    kept: Option<(Kept, Instant)>,
+    wait: Arc<AgeWait>,
 }
 
 impl Retention {
     /// For the journals in the data directory `dir`. `written` is the last entry of the journal of
-    /// requests, before the store is fed.
-    pub fn new(dir: &Path, keep_days: u32, written: u64) -> Self {
+    /// requests, before the store is fed. `newest` is the time of the newest entry before this start;
+    /// `at` is what the clocks say now. `wait` hears whether removal by age waits.
+    pub fn new(
+        dir: &Path,
+        keep_days: u32,
+        written: u64,
+        newest: Option<Timestamp>,
+        at: (Instant, Timestamp),
+        wait: Arc<AgeWait>,
+    ) -> Self {
         let keep = SignedDuration::from_hours(24 * i64::from(keep_days));
-        Self { dir: dir.to_owned(), keep, written, due: None }
+        let text = files::read(&dir.join(CLOCK), &Kernel, KEPT_BYTES).unwrap_or_default();
+        let clock = ClockTrust::begin(Kept::parse(&String::from_utf8_lossy(&text)), newest, at);
+        Self { dir: dir.to_owned(), keep, written, due: None, clock, kept: None, wait }
+    }
+
+    /// Looks at the clocks, also when the store could not be fed. Whether removal by age begins to
+    /// wait, or waits no more.
+    pub fn look(&mut self, (now, at): (Instant, Timestamp)) -> Option<WaitTurn> {
+        self.clock.look(now, at);
+        let (ahead, before) = (self.clock.ahead(), self.wait.ahead());
+        self.wait.note(ahead);
+        let kept = self.clock.kept();
+        let is_due = self.kept.is_none_or(|(last, written)| {
+            last.is_doubted() != kept.is_doubted() || now >= written + KEPT_PERIOD
+        });
+        // What cannot be kept now is kept at the next look.
+        if is_due && keep(&self.dir.join(CLOCK), &kept).is_ok() {
+            self.kept = Some((kept, now));
+        }
+        match (before, ahead) {
+            (None, Some(ahead)) => Some(WaitTurn::Began(ahead)),
+            (Some(_), None) => Some(WaitTurn::Ended),
+            _ => None,
+        }
     }
 
     /// Removes segments after the store was fed, and returns their paths. `written` is the last
     /// entry now. `sent` returns the last request and the last correction that the receiver has, or
     /// `u64::MAX` without a receiver. `corrections` is the last correction that the store has. If
-    /// the directory is `nearly_full`, age does not count and nothing is postponed.
+    /// the directory is `nearly_full`, age does not count and nothing is postponed. Otherwise nothing
+    /// is removed while the wall clock is in doubt.
     ///
     /// # Errors
     /// As `retire`.
@@ -54,6 +121,9 @@ impl Retention {
         if !nearly_full && self.due.is_some_and(|due| now < due) {
             return Ok(Vec::new());
         }
+        if !nearly_full && self.clock.ahead().is_some() {
+            return Ok(Vec::new());
+        }
         self.due = Some(now + PERIOD);
         let kept = at.checked_sub(self.keep).unwrap_or(Timestamp::MIN);
         let until = if nearly_full { Timestamp::MAX } else { kept };
@@ -63,6 +133,14 @@ impl Retention {
         removed.extend(retire(&dir, until, corrections.min(sent_corrections))?);
         Ok(removed)
     }
+}
+
+/// Writes over what is kept of the clock, in place: a file that is there needs no more room.
+fn keep(path: &Path, kept: &Kept) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    file.write_all_at(kept.text().as_bytes(), 0)?;
+    // Otherwise a power cut could leave entries of a wrong clock, and nothing that says so.
+    if kept.is_doubted() { file.sync_data() } else { Ok(()) }
 }
 
 /// Removes the segments of the journal in `dir` whose last entry was written before `until`, also

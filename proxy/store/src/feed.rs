@@ -18,6 +18,9 @@ const USUAL_BATCH: usize = 1024;
 /// Most bytes of entries in one transaction, but for its last one: bounds its memory.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
+/// How often a feeding begins anew behind the cursor where a journal cannot be read.
+const TRIES_MAX: u32 = 5;
+
 /// The entries of a journal, in order. `None` may mean the end so far.
 pub type Entries = Box<dyn Iterator<Item = Result<FramedEntry, ReadError>> + Send>;
 
@@ -108,6 +111,17 @@ impl<'a> Feed<'a> {
         (self.read)(0)
     }
 
+    /// Feeds all that is new.
+    fn feed(&mut self, database: &mut dyn Database, fed: &mut Fed) -> Result<(), StoreError> {
+        let mut entries = match self.open.take() {
+            Some(entries) => entries,
+            None => self.unread(database.cursor(self.name)?).map_err(StoreError::Journal)?,
+        };
+        self.drain(database, &mut entries, fed)?;
+        self.open = Some(entries);
+        Ok(())
+    }
+
     /// Feeds all of `entries`.
     fn drain(
         &mut self,
@@ -176,12 +190,17 @@ pub(super) fn feed_all(
 ) -> Result<Fed, StoreError> {
     let mut fed = Fed::default();
     for feed in &mut *feeds {
-        let mut entries = match feed.open.take() {
-            Some(entries) => entries,
-            None => feed.unread(database.cursor(feed.name)?).map_err(StoreError::Journal)?,
-        };
-        feed.drain(database, &mut entries, &mut fed)?;
-        feed.open = Some(entries);
+        let mut tries = 1;
+        loop {
+            match feed.feed(database, &mut fed) {
+                // The gateway may have fed these entries, and removed their files meanwhile. Damage
+                // is still there the next time.
+                Err(StoreError::Journal(_))
+                    if tries < TRIES_MAX && database.cursor(feed.name)?.is_some() => {}
+                done => break done?,
+            }
+            tries += 1;
+        }
     }
     let mut stored = feeds.iter().map(|feed| feed.stored);
     fed.stored = stored.next().unwrap_or(0);

@@ -12,6 +12,7 @@ mod reading;
 mod rebuild;
 mod refusals;
 mod schema;
+mod shrink;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -102,6 +103,8 @@ impl Sqlite {
             sqlite.shorten_log(log::LOG_BYTES_MAX)?;
         }
         sqlite.change(convert::end)?;
+        // Rows of the old formats are larger.
+        shrink::shrink(&sqlite.connection);
         Ok(Some(moved))
     }
 
@@ -293,6 +296,9 @@ impl Database for Sqlite {
             self.ask(|connection| connection.execute_batch("ROLLBACK"))?;
         }
         self.known = Known::default();
+        if done.is_ok() {
+            shrink::shrink(&self.connection);
+        }
         // All of it went through the log at once. Who reads it now keeps it long until later.
         let _ = self.shorten_log(log::LOG_KEPT_BYTES_MAX);
         done

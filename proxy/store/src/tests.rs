@@ -21,6 +21,7 @@ mod postgres;
 mod reading;
 mod rebuild;
 mod refusals;
+mod removal;
 
 use std::fs;
 

@@ -129,6 +129,12 @@ impl Metrics {
         self.instruments.number(Instrument::LedgerSizeMax, Vec::new()).set(float(bytes));
     }
 
+    /// Sets whether removal by age waits, because the clock is ahead of the newest entry.
+    pub fn clock_is_ahead(&self, is_ahead: bool) {
+        let number = self.instruments.number(Instrument::LedgerClockAhead, Vec::new());
+        number.set(f64::from(u8::from(is_ahead)));
+    }
+
     /// Whether any reserved request is not settled yet.
     pub fn has_unsettled_requests(&self) -> bool {
         Number::value(&self.open) > 0.0

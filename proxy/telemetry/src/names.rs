@@ -266,6 +266,9 @@ instruments! {
         "Size of the data directory: journal, store and everything else.";
     LedgerSizeMax: "taximeter.ledger.size_max", Gauge, "By", Any, &[],
         "Limit of that size, as set by `ledger.dir_bytes_max`. Absent without a limit.";
+    LedgerClockAhead: "taximeter.ledger.clock_ahead", Gauge, "1", Any, &[],
+        "1 while nothing is removed by age, because the clock is more than a day ahead of the newest \
+         entry.";
     OtlpItems: "taximeter.otlp.items", Counter, "{item}", Any, &[&[key::SIGNAL, key::OUTCOME]],
         "Items pushed by OTLP, by outcome: sent, rejected by the collector, or dropped.";
     OtlpFaults: "taximeter.otlp.faults", Counter, "{fault}", Any, &[&[key::SIGNAL]],

@@ -62,7 +62,7 @@ fn a_compressed_journal_reads_as_the_plain_one_from_every_entry_on() {
         assert_eq!(bench.read(from), before[usize::try_from(from).unwrap() - 1..]);
     }
     assert_eq!(extents(), extents_before);
-    let found = examine(bench.dir.path(), |_, _| (), |()| ()).unwrap();
+    let found = examine(bench.dir.path(), |_, _| (), drop).unwrap();
     assert_eq!((found.entries, found.faults.len(), found.altered.len()), (last, 0, 0));
     assert_eq!(found.bytes, bench.open().0.segments().unwrap().bytes);
     assert_eq!(compress(bench.dir.path()).unwrap(), Vec::<PathBuf>::new());
@@ -144,7 +144,7 @@ fn who_reads_while_segments_are_compressed_misses_nothing() {
                         let read = bench.read(1);
                         let read = read.iter().map(|framed| (framed.seq, framed.chain));
                         assert!(read.eq(before.iter().copied()));
-                        let found = examine(bench.dir.path(), |_, _| (), |()| ()).unwrap();
+                        let found = examine(bench.dir.path(), |_, _| (), drop).unwrap();
                         assert_eq!(found.entries, before.len() as u64);
                     }
                 })

@@ -52,7 +52,7 @@ fn first_post(bench: &Bench) -> u64 {
 }
 
 fn altered(bench: &Bench) -> Vec<Altered> {
-    let examination = examine(bench.dir.path(), |_, _| {}, |()| {}).unwrap();
+    let examination = examine(bench.dir.path(), |_, _| {}, drop).unwrap();
     assert!(examination.faults.is_empty(), "{:?}", examination.faults);
     examination.altered
 }

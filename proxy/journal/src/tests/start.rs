@@ -2,12 +2,22 @@
 
 use std::time::Instant;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taximeter_ledger::{Checkpoint, FramedEntry};
 use taximeter_system::clock;
 
 use super::bench::progress;
 use super::*;
+
+/// Removes what is so many days old, of a journal whose newest entry is from `newest`.
+fn retention(
+    dir: &Path,
+    keep_days: u32,
+    newest: Option<Timestamp>,
+    at: (Instant, Timestamp),
+) -> Retention {
+    Retention::new(dir, keep_days, 0, newest, at, Arc::default())
+}
 
 fn checkpoints(bench: &Bench) -> Vec<(FramedEntry, Checkpoint)> {
     let checkpoint = |framed: FramedEntry| match framed.entry().unwrap() {
@@ -134,7 +144,7 @@ fn a_segment_that_the_store_has_half_stays() {
 fn the_store_has_what_was_written_before_it_was_fed() {
     let bench = filled(40, &[]);
     let (at, now): (_, Instant) = (Timestamp::from_second(2 * 86_400).unwrap(), clock::now());
-    let mut retention = Retention::new(bench.dir.path(), 1, 0);
+    let mut retention = retention(bench.dir.path(), 1, Some(at), (now, at));
     let mut fed = |sent: u64, hours| {
         let now = now + Duration::from_secs(3600) * hours;
         retention.fed(u64::MAX, || (sent, 0), 0, false, (now, at)).unwrap().len()
@@ -152,7 +162,7 @@ fn the_store_has_what_was_written_before_it_was_fed() {
 fn where_there_is_little_room_young_files_go_too_but_none_that_somebody_lacks() {
     let bench = filled(40, &[]);
     let (at, now) = (Timestamp::from_second(1).unwrap(), clock::now());
-    let mut retention = Retention::new(bench.dir.path(), 400, 0);
+    let mut retention = retention(bench.dir.path(), 400, Some(at), (now, at));
     let mut fed = |sent: u64, crowded| {
         retention.fed(u64::MAX, || (sent, 0), 0, crowded, (now, at)).unwrap().len()
     };
@@ -164,6 +174,81 @@ fn where_there_is_little_room_young_files_go_too_but_none_that_somebody_lacks() 
 }
 
 #[test]
+fn nothing_goes_by_age_while_the_clock_is_ahead_of_the_newest_entry_but_for_room() {
+    let bench = filled(40, &[]);
+    let newest = Timestamp::from_second(1).unwrap();
+    let (mut now, mut at) = (clock::now(), newest + SignedDuration::from_hours(24 * 500));
+    let mut retention = retention(bench.dir.path(), 400, Some(newest), (now, at));
+    let mut fed = |hours: u64, nearly_full| {
+        let passed = Duration::from_secs(3600) * u32::try_from(hours).unwrap();
+        (now, at) = (now + passed, at + passed);
+        let turn = retention.look((now, at));
+        let removed = retention.fed(u64::MAX, || (u64::MAX, 0), 0, nearly_full, (now, at));
+        (turn, removed.unwrap().len())
+    };
+    let (began, removed) = fed(0, false);
+    let Some(WaitTurn::Began(ahead)) = began else { panic!("{began:?}") };
+    assert_eq!((ahead.newest, removed), (newest, 0));
+    // The first feeding removes nothing, whatever the clock says. The next ones would.
+    for _ in 0..11 {
+        assert_eq!(fed(2, false), (None, 0));
+    }
+    assert_eq!(bench.segments().len(), filled(40, &[]).segments().len());
+    let (ended, removed) = fed(2, false);
+    assert_eq!(ended, Some(WaitTurn::Ended));
+    assert!(removed > 0);
+
+    let bench = filled(40, &[]);
+    let at = newest + SignedDuration::from_hours(24 * 500);
+    let mut retention = self::retention(bench.dir.path(), 400, Some(newest), (now, at));
+    let mut fed = || retention.fed(u64::MAX, || (u64::MAX, 0), 0, true, (now, at)).unwrap().len();
+    assert_eq!(fed(), 0);
+    assert!(fed() > 0, "room is no question of age");
+}
+
+#[test]
+fn a_restart_goes_on_with_the_wait_also_where_the_file_of_it_cannot_be_read() {
+    let bench = filled(40, &[]);
+    let newest = Timestamp::from_second(1).unwrap();
+    let (now, at) = (clock::now(), newest + SignedDuration::from_hours(24 * 500));
+    let start = |newest, at| {
+        let mut retention = retention(bench.dir.path(), 400, newest, (now, at));
+        retention.look((now, at))
+    };
+    assert!(matches!(start(Some(newest), at), Some(WaitTurn::Began(_))));
+    // By now the newest entry is of the wrong clock too.
+    let Some(WaitTurn::Began(ahead)) = start(Some(at), at) else { panic!("no wait") };
+    assert_eq!(ahead.newest, newest);
+    // Set right, it is what it was.
+    assert_eq!(start(Some(at), newest), None);
+    let file = bench.dir.path().join("clock.trust");
+    for rubbish in ["", "?", "2026-01-01T00:00:00Z"] {
+        fs::write(&file, rubbish).unwrap();
+        assert!(matches!(start(Some(newest), at), Some(WaitTurn::Began(_))));
+        assert!(matches!(start(Some(at), at), Some(WaitTurn::Began(_))), "it was written over");
+    }
+}
+
+#[test]
+fn a_start_tells_the_time_of_the_newest_entry_before_it() {
+    let bench = Bench::new(Durability::Os);
+    assert_eq!(bench.open().1.newest, None);
+    let mut late = progress(1, 5);
+    let time = Timestamp::from_second(77).unwrap();
+    if let Entry::Progress(progress) = &mut late {
+        progress.at = time;
+    }
+    let (journal, _) = bench.open();
+    for entry in [reserve(1), late, post(1)] {
+        append(&journal, &entry).unwrap();
+    }
+    // What a gateway leaves that is killed.
+    let (killed, segment) = (Bench::new(Durability::Os), bench.last_segment());
+    fs::copy(&segment, killed.dir.path().join(segment.file_name().unwrap())).unwrap();
+    assert_eq!(killed.open().1.newest, Some(time));
+}
+
+#[test]
 fn old_corrections_go_once_the_store_has_them() {
     let (data, filled) = (tempfile::tempdir().unwrap(), filled(40, &[]));
     let dir = data.path().join(CORRECTIONS);
@@ -172,7 +257,7 @@ fn old_corrections_go_once_the_store_has_them() {
         fs::copy(&path, dir.join(path.file_name().unwrap())).unwrap();
     }
     let (at, now): (_, Instant) = (Timestamp::from_second(2 * 86_400).unwrap(), clock::now());
-    let mut retention = Retention::new(data.path(), 1, 0);
+    let mut retention = retention(data.path(), 1, Some(at), (now, at));
     let mut fed = |sent: u64, stored: u64, hours| {
         let now = now + Duration::from_secs(3600) * hours;
         retention.fed(0, || (0, sent), stored, false, (now, at)).unwrap().len()

@@ -7,19 +7,21 @@ use std::time::Duration;
 
 use taximeter_gateway::gateway::Gateway;
 use taximeter_journal::disk_budget::{self, Turn};
-use taximeter_journal::{Event, Retention};
+use taximeter_journal::{ClockAhead, Event, Retention, WaitTurn};
 use taximeter_ledger::{Fault, FramedEntry};
 use taximeter_store::feeder::Feeder;
 use taximeter_store::push;
 use taximeter_store::{Fed, Location, StoreError, feeds_with};
 use taximeter_system::clock;
-use taximeter_telemetry::LogEvent;
 use taximeter_telemetry::events::{EntryRejected, JournalChanged, StoreFailed};
+use taximeter_telemetry::{LogEvent, Telemetry};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// Time between two searches for files to delete, if space is short and nothing is written.
 const RETENTION_PERIOD: Duration = Duration::from_secs(10);
+/// Time between two looks at the clock and at old files, if nothing is written.
+const IDLE_PERIOD: Duration = Duration::from_secs(600);
 /// Time between two checks whether a minute of counts is over.
 const REFUSALS_PERIOD: Duration = Duration::from_secs(1);
 /// Time between two attempts to store entries that the start could not understand.
@@ -97,7 +99,9 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let keep_days = gateway.config.ledger.keep_days;
     let push = gateway.config.export.push.as_ref().map(|_| dir.clone());
     let sent = move || push.as_deref().map_or((u64::MAX, u64::MAX), push::sent);
-    let mut retention = Retention::new(dir, keep_days, journal.sequence());
+    let clocks = || (clock::now(), clock::wall());
+    let (newest, wait) = (journal.newest_before(), journal.age_wait().clone());
+    let mut retention = Retention::new(dir, keep_days, journal.sequence(), newest, clocks(), wait);
     let disk_budget = gateway.disk_budget.clone();
     let rejected = telemetry.clone();
     let feeds = feeds_with(dir, move |fault, path| {
@@ -106,13 +110,16 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let on_fed = move |fed: Result<Fed, StoreError>| {
         let before = feeding.state().fault;
         feeding.note(&fed, clock::wall());
+        if let Some(turn) = retention.look(clocks()) {
+            tell_clock(&telemetry, turn);
+        }
         match fed {
             Ok(fed) => match retention.fed(
                 journal.sequence(),
                 &sent,
                 fed.stored_corrections,
                 disk_budget.is_nearly_full(),
-                (clock::now(), clock::wall()),
+                clocks(),
             ) {
                 Ok(removed) if removed.is_empty() => {}
                 Ok(removed) => {
@@ -129,19 +136,39 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let feeder = Feeder::start(move || location.open_noted(&noted_in), feeds, on_fed)?;
     let (bell, weak) = (feeder.bell(), Arc::downgrade(gateway.process()));
     gateway.background.spawn(async move {
-        let (mut fed, mut due) = (0, clock::now());
+        let (mut fed, mut rung) = (0, clock::now());
         let mut period = tokio::time::interval(FEED_PERIOD);
         loop {
             period.tick().await;
             let Some(gateway) = weak.upgrade() else { return };
             let written = gateway.journal.sequence();
             // Files are deleted after a feeding. A full gateway writes nothing that starts one.
-            let is_due = gateway.disk_budget.is_nearly_full() && clock::now() >= due;
-            if written > fed || is_due {
-                (fed, due) = (written, clock::now() + RETENTION_PERIOD);
+            let period = match gateway.disk_budget.is_nearly_full() {
+                true => RETENTION_PERIOD,
+                false => IDLE_PERIOD,
+            };
+            if written > fed || clock::now() >= rung + period {
+                (fed, rung) = (written, clock::now());
                 bell.ring();
             }
         }
     });
     Ok(feeder)
+}
+
+/// Tells whether removal by age waits.
+fn tell_clock(telemetry: &Telemetry, turn: WaitTurn) {
+    telemetry.metrics.clock_is_ahead(matches!(turn, WaitTurn::Began(_)));
+    match turn {
+        WaitTurn::Began(ClockAhead { clock, newest, .. }) => {
+            let hint = "check the clock of the host: times of requests, months and bills come from it; \
+                        if it is right, the gateway was off, and nothing is to be done";
+            let (clock, newest) = (clock.to_string(), newest.to_string());
+            telemetry.log.tell(
+                LogEvent::ClockAhead,
+                [("clock", clock.into()), ("newest_entry", newest.into()), ("hint", hint.into())],
+            );
+        }
+        WaitTurn::Ended => telemetry.log.tell(LogEvent::ClockTrusted, []),
+    }
 }

@@ -1,5 +1,9 @@
 //! Replaces old tables by new ones after the journals have filled these.
 //!
+//! A row of the old tables goes in the moment in which the new ones get it, and its page is used
+//! again. So neither the database nor its log takes much more room than one store meanwhile. All of
+//! it is one transaction: others see the store as it was, also after a crash.
+//!
 //! Counts of refusals stay where they are: those that the journals have take their own places.
 
 use rusqlite::{Connection, Row};
@@ -27,7 +31,15 @@ const SET_ASIDE: &str = "
     DROP TABLE hours;
     DROP TABLE combinations;
     DROP TABLE lines;
-    DROP TABLE cursors";
+    DROP TABLE cursors;
+    CREATE INDEX old_admission ON old_requests (started_at, id)";
+const REPLACE: &str = "
+    CREATE TRIGGER request_is_new AFTER INSERT ON requests BEGIN
+        DELETE FROM old_requests WHERE started_at = NEW.started_at AND id = NEW.id;
+    END;
+    CREATE TRIGGER correction_is_new AFTER INSERT ON corrections BEGIN
+        DELETE FROM old_corrections WHERE id = NEW.id;
+    END";
 const OLD_REQUESTS: &str = "
     SELECT old_requests.number, ledger, seq, id, strings, members
     FROM old_requests CROSS JOIN old_forms ON old_forms.number = form
@@ -37,15 +49,17 @@ const OLD_REQUESTS: &str = "
 const OLD_CORRECTIONS: &str = "
     SELECT number, zeroblob(16), seq, correction FROM old_corrections WHERE number > ?1 ORDER BY number LIMIT ?2";
 const FORGET: &str = "
+    DROP TRIGGER request_is_new; DROP TRIGGER correction_is_new;
     DROP TABLE old_requests; DROP TABLE old_forms; DROP TABLE old_corrections";
 
 /// Makes room for new tables, and makes them.
 pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(SET_ASIDE)?;
-    schema::create(connection)
+    schema::create(connection)?;
+    connection.execute_batch(REPLACE)
 }
 
-/// Adds what was set aside and is not here again, and drops the rest.
+/// Adds what was set aside and did not come again.
 pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
     let mut kept = Rebuilt::default();
     let whole = |row: &Row<'_>, payload: &mut Vec<u8>| ask::payload(row, 3, payload);

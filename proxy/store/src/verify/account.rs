@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use taximeter_journal::{Altered, Examination, JournalError, examine};
+use taximeter_journal::{Altered, Examination, JournalError, Seen, examine};
 use taximeter_ledger::{Contradiction, Entry, FramedEntry, LedgerId, Replay, RequestId};
 
 use super::error::Steps;
@@ -52,10 +52,13 @@ pub(super) fn account(
         };
         (framed.ledger, framed.seq, weight, entry)
     };
-    let examination = examine(dir, read, |(ledger, seq, weight, entry)| {
-        steps("journal entries read");
-        account.ledgers.insert(ledger);
-        account.add(seq, weight, entry);
+    let examination = examine(dir, read, |seen| match seen {
+        Seen::Entry((ledger, seq, weight, entry)) => {
+            steps("journal entries read");
+            account.ledgers.insert(ledger);
+            account.add(seq, weight, entry);
+        }
+        Seen::BeginsAnew => account.begin_anew(),
     })?;
     account.examination = examination;
     Ok(account)
@@ -69,6 +72,17 @@ impl Account {
         let lacks_posts = is_shared || self.examination.first.is_some_and(|first| first > 1);
         let replay = std::mem::take(&mut self.replay).into_corrections();
         Self { replay, lacks_posts, only_corrects: true, ..Self::default() }
+    }
+
+    /// Forgets the entries of files that the gateway has removed, and of those before them. What the
+    /// journal has is compared as if it had been read later.
+    fn begin_anew(&mut self) {
+        if self.only_corrects {
+            // What was read is as true as before. Nothing says what was in the files.
+            self.replay = std::mem::take(&mut self.replay).into_corrections();
+        } else {
+            *self = Self { scale: self.scale.clone(), ..Self::default() };
+        }
     }
 
     fn add(&mut self, seq: u64, weight: u64, entry: Entry) {
@@ -162,6 +176,13 @@ impl Account {
                 torn.offset,
                 torn.bytes
             ));
+        }
+        if self.examination.passed_removed {
+            findings.note(
+                "the gateway removed old journal files while they were read; what is left is \
+                 compared"
+                    .to_owned(),
+            );
         }
         let open = self.replay.open();
         if *is_written {

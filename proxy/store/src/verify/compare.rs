@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use taximeter_billing::{Hour, HourKey};
-use taximeter_journal::examine;
+use taximeter_journal::{Seen, examine};
 use taximeter_ledger::{Correction, Entry, FramedEntry, LedgerId, Replay, RequestId};
 
 use super::account::Account;
@@ -108,8 +108,10 @@ pub(super) fn compare(
                 _ => None,
             };
             for dir in dirs {
-                examine(dir, read, |corrected| {
-                    corrected.map(|id| comparison.unknown.remove(&id));
+                examine(dir, read, |seen| {
+                    if let Seen::Entry(Some(id)) = seen {
+                        comparison.unknown.remove(&id);
+                    }
                 })?;
             }
         }

@@ -159,6 +159,11 @@ log_events! {
     LedgerRecovered: "ledger_recovered", Info, [], "The ledger can be written again.";
     LedgerRetired: "ledger_retired", Info, ["segments"],
         "The gateway removed old journal segments because of `keep_days` or `dir_bytes_max`.";
+    ClockAhead: "clock_ahead", Warn, ["clock", "newest_entry", "hint"],
+        "The clock is more than a day ahead of the newest entry of the ledger. Nothing is removed \
+         because of `keep_days` until the clock was steady for a day.";
+    ClockTrusted: "clock_trusted", Info, [],
+        "The clock was set right, or was steady for a day. `keep_days` counts again.";
     LedgerFull: "ledger_full", Critical, ["bytes", "bytes_max", "hint"],
         "The data directory is full. The gateway refuses requests.";
     LedgerHasRoom: "ledger_has_room", Info, ["bytes", "bytes_max"],
