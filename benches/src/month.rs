@@ -149,17 +149,22 @@ impl Month {
 pub fn ask(command: &mut Command) -> Result<(ExitStatus, Asked)> {
     let started = monotonic_nanos();
     let mut asked = command.spawn()?;
-    let status = format!("/proc/{}/status", asked.id());
     let mut peak_mib = 0.0_f64;
     let ended = loop {
         if let Some(ended) = asked.try_wait()? {
             break ended;
         }
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        peak_mib = peak_mib.max(kib.unwrap_or_default() / 1024.0);
+        peak_mib = peak_mib.max(most_memory(asked.id()));
         pause(LOOK_INTERVAL);
     };
     Ok((ended, Asked { seconds: (monotonic_nanos() - started) as f64 / 1e9, peak_mib }))
+}
+
+/// Most memory that a process has had, in MiB. 0 for one that has ended.
+#[must_use]
+pub fn most_memory(process: u32) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    kib.unwrap_or_default() / 1024.0
 }

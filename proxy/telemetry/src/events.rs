@@ -27,7 +27,9 @@ pub use self::access::RequestEnded;
 pub use self::background::{CompletionDelayed, RequestCompleted};
 pub use self::config::{ConfigRejected, ConfigReloaded};
 pub use self::dialect::{DialectGuessed, QuestionRefused, UpstreamRecognised};
-pub use self::ledger::{EntryLost, EntryRejected, JournalChanged, LedgerSlow, StoreFailed};
+pub use self::ledger::{
+    ClockTurned, EntryLost, EntryRejected, JournalChanged, LedgerSlow, StoreFailed,
+};
 pub use self::sent::{EventsPushed, TelemetryPushed};
 pub use self::tls::CertificateReloaded;
 

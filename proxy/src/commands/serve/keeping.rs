@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use taximeter_gateway::gateway::Gateway;
 use taximeter_journal::disk_budget::{self, Turn};
-use taximeter_journal::{ClockAhead, Event, Retention, WaitTurn};
+use taximeter_journal::{Event, Retention};
 use taximeter_ledger::{Fault, FramedEntry};
 use taximeter_store::feeder::Feeder;
 use taximeter_store::push;
 use taximeter_store::{Fed, Location, StoreError, feeds_with};
 use taximeter_system::clock;
-use taximeter_telemetry::events::{EntryRejected, JournalChanged, StoreFailed};
-use taximeter_telemetry::{LogEvent, Telemetry};
+use taximeter_telemetry::LogEvent;
+use taximeter_telemetry::events::{ClockTurned, EntryRejected, JournalChanged, StoreFailed};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -70,8 +70,7 @@ pub(super) fn write_refusals(gateway: &Arc<Gateway>) {
 /// no room for them. If the process dies before that, `taximeter verify` still names them.
 pub(super) fn set_rejected_aside(gateway: &Arc<Gateway>, mut entries: Vec<(FramedEntry, Fault)>) {
     let (dir, telemetry) = (gateway.config.data_dir.clone(), gateway.telemetry.clone());
-    let rejected = telemetry.clone();
-    let place = dir.clone();
+    let (rejected, place) = (telemetry.clone(), dir.clone());
     let mut set_aside = move || {
         let told = |fault: &Fault, path: &Path| rejected.emit(&EntryRejected { fault, path });
         taximeter_store::set_rejected_aside(&place, &mut entries, told)
@@ -104,14 +103,12 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let mut retention = Retention::new(dir, keep_days, journal.sequence(), newest, clocks(), wait);
     let disk_budget = gateway.disk_budget.clone();
     let rejected = telemetry.clone();
-    let feeds = feeds_with(dir, move |fault, path| {
-        rejected.emit(&EntryRejected { fault, path });
-    });
+    let feeds = feeds_with(dir, move |fault, path| rejected.emit(&EntryRejected { fault, path }));
     let on_fed = move |fed: Result<Fed, StoreError>| {
         let before = feeding.state().fault;
         feeding.note(&fed, clock::wall());
         if let Some(turn) = retention.look(clocks()) {
-            tell_clock(&telemetry, turn);
+            telemetry.emit(&ClockTurned(turn));
         }
         match fed {
             Ok(fed) => match retention.fed(
@@ -154,21 +151,4 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         }
     });
     Ok(feeder)
-}
-
-/// Tells whether removal by age waits.
-fn tell_clock(telemetry: &Telemetry, turn: WaitTurn) {
-    telemetry.metrics.clock_is_ahead(matches!(turn, WaitTurn::Began(_)));
-    match turn {
-        WaitTurn::Began(ClockAhead { clock, newest, .. }) => {
-            let hint = "check the clock of the host: times of requests, months and bills come from it; \
-                        if it is right, the gateway was off, and nothing is to be done";
-            let (clock, newest) = (clock.to_string(), newest.to_string());
-            telemetry.log.tell(
-                LogEvent::ClockAhead,
-                [("clock", clock.into()), ("newest_entry", newest.into()), ("hint", hint.into())],
-            );
-        }
-        WaitTurn::Ended => telemetry.log.tell(LogEvent::ClockTrusted, []),
-    }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use taximeter_journal::{ClockAhead, WaitTurn};
+
 use crate::event::Event;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -168,5 +170,28 @@ impl Event for EntryLost {
 
     fn line(&self, to: &Log) {
         to.tell(LogEvent::LedgerEntryLost, [("reason", self.reason.as_str().into())]);
+    }
+}
+
+/// Whether the removal of old files waits, because the clock is far from the ledger's entries.
+#[derive(Debug)]
+pub struct ClockTurned(pub WaitTurn);
+
+impl Event for ClockTurned {
+    fn count(&self, metrics: &Metrics) {
+        metrics.clock_is_ahead(matches!(self.0, WaitTurn::Began(_)));
+    }
+
+    fn line(&self, log: &Log) {
+        let WaitTurn::Began(ClockAhead { clock, newest, .. }) = &self.0 else {
+            return log.tell(LogEvent::ClockTrusted, []);
+        };
+        let hint = "check the clock of the host: times of requests, months and bills come from it; \
+                    if it is right, the gateway was off, and nothing is to be done";
+        let (clock, newest) = (clock.to_string(), newest.to_string());
+        log.tell(
+            LogEvent::ClockAhead,
+            [("clock", clock.into()), ("newest_entry", newest.into()), ("hint", hint.into())],
+        );
     }
 }
