@@ -147,7 +147,7 @@ pub(crate) struct Gateway {
     admin: Option<SocketAddr>,
     log: Receiver<String>,
     /// What it said before it listened.
-    began: Vec<Value>,
+    pub(crate) began: Vec<Value>,
     /// Held by who wants that nobody reads it.
     reading: Arc<Mutex<()>>,
     folder: Option<TempDir>,

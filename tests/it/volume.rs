@@ -144,8 +144,11 @@ impl Volume {
         }
         let path = self.at.join(FILLER);
         let mut filler = File::create(&path).expect("a file");
-        while filler.write_all(&BLOCK).is_ok() {}
-        filler.sync_all().expect("all of it on the volume");
+        // What was freed a moment ago is room only once that is on the volume.
+        while filler.write_all(&BLOCK).is_ok() {
+            while filler.write_all(&BLOCK).is_ok() {}
+            filler.sync_all().expect("all of it on the volume");
+        }
         let length = filler.metadata().expect("its length").len();
         filler.set_len(length.saturating_sub(kib_left << 10)).expect("shorter");
         filler.sync_all().expect("all of it on the volume");
