@@ -93,8 +93,9 @@
 //! receiver of `export.push` (if there is one), and if no start needs it. The same holds for the
 //! segments of corrections. If the data directory takes more than four fifths of `dir_bytes_max`,
 //! age does not count. If the wall clock is more than a day ahead of the newest entry, nothing goes
-//! by age until it was steady for a day (`clock_trust.rs`). Nothing is ever removed from the store, because bills and repricing read it.
-//! So from 95 % on the gateway refuses requests, as on a full disk.
+//! by age until it was steady for a day (`clock_trust.rs`). Nothing is ever removed from the store,
+//! because bills and repricing read it. So from 95 % on the gateway refuses requests, as on a full
+//! disk.
 //!
 //! # Faults in tests
 //!

@@ -155,9 +155,12 @@ impl Reader {
 
     /// Room for so many bytes behind those that are not read yet.
     fn room(&mut self, length: usize) -> &mut [u8] {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
+        // Of a long frame nothing is read until its end is here.
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
         let end = self.end + length;
         if self.buffer.len() < end {
             self.buffer.resize(end, 0);

@@ -25,9 +25,8 @@
 //! each), `post` (the members that the store reads of a record), `forms` (what many requests have
 //! in common), `batch` (a batch, added up per hour), `granularity` (several hours in one sum),
 //! `ask` (questions), `audit` (whether the sums are those of the requests), `old_rows` (rows of an
-//! older version, for `convert`). A thread of `serve`
-//! feeds the store, and so does every command that queries it and may write it. Others only read it
-//! (`reading.rs`).
+//! older version, for `convert`). A thread of `serve` feeds the store, and so does every command
+//! that queries it and may write it. Others only read it (`reading.rs`).
 //!
 //! # Bills
 //!

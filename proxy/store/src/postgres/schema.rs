@@ -124,7 +124,8 @@ pub(super) struct Month(Date);
 
 /// Makes the tables where there are none. One does it, others wait.
 ///
-/// Errors: `Older` where `taximeter convert` is needed; `Format` where another version made them; `Unfit`.
+/// Errors: `Older` where `taximeter convert` is needed; `Format` where another version made them;
+/// `Unfit`.
 pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
     if version(link)? == VERSION {
         return Ok(());

@@ -140,8 +140,8 @@ fn form_number(connection: &Connection, form: &Form) -> rusqlite::Result<i64> {
     )
 }
 
-/// Adds requests, each with its time and the number of its form, by a statement for so many. How many were
-/// added: the first ones.
+/// Adds requests, each with its time and the number of its form, by a statement for so many. How
+/// many were added: the first ones.
 fn add_posts(
     connection: &Connection,
     add: &mut CachedStatement<'_>,
