@@ -58,7 +58,7 @@ pub use invoice::{Invoice, InvoiceLine, Invoicer, Provisional, TenantInvoice};
 pub use period::{Moment, Month, Period, PeriodError, day, instant};
 pub use quantities::{Quantities, QuantityLine, Split};
 pub use render::{csv, csv_cell, invoice, json, printable, table};
-pub use running_hour::{CostLines, RunningHour};
+pub use running_hour::{CostLines, RunningHour, RunningTotals};
 pub use statement::{
     STATEMENT_VERSION, Statement, StatementFault, StatementJournal, StatementLine,
 };

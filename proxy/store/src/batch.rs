@@ -72,6 +72,16 @@ pub(super) struct NewHours<'b, 'a> {
     hours: Hours,
 }
 
+/// The sums of an hour of requests of one form.
+#[derive(Debug)]
+pub(super) struct FormHour {
+    /// The form in the batch.
+    pub(super) form: usize,
+    /// First instant of the hour.
+    pub(super) first: Timestamp,
+    pub(super) running: RunningHour,
+}
+
 impl<'a> Batch<'a> {
     /// An empty batch for so many requests, which knows the forms of those before it.
     pub(super) fn new(mut forms: Forms, posts: usize) -> Self {
@@ -192,15 +202,24 @@ impl<'b, 'a> NewHours<'b, 'a> {
 
     /// The sums.
     pub(super) fn finish(self) -> Hours {
-        let Self { batch, running, mut hours } = self;
-        for ((form, hour), running) in running {
-            let Some(form) = batch.forms.get(form) else { continue };
-            // An hour of a time is a time.
-            let first = Timestamp::from_microsecond(hour.saturating_mul(HOUR_MICROS));
-            let first = first.unwrap_or(Timestamp::MIN);
-            hours.add_running(form, first, running);
+        let batch = self.batch;
+        let (running, mut hours) = self.split();
+        for FormHour { form, first, running } in running {
+            if let Some(form) = batch.forms.get(form) {
+                hours.add_running(form, first, running);
+            }
         }
         hours
+    }
+
+    /// The sums of requests by form, and all others.
+    pub(super) fn split(self) -> (impl Iterator<Item = FormHour> + use<>, Hours) {
+        let running = self.running.into_iter().map(|((form, hour), running)| {
+            // An hour of a time is a time.
+            let first = Timestamp::from_microsecond(hour.saturating_mul(HOUR_MICROS));
+            FormHour { form, first: first.unwrap_or(Timestamp::MIN), running }
+        });
+        (running, self.hours)
     }
 }
 

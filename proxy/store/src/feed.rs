@@ -11,8 +11,9 @@ use super::database::{Database, Rebuilt};
 use super::error::{ReadError, StoreError};
 use super::forms::Forms;
 
-/// Most entries in one transaction: bounds how long other writers wait.
-const BATCH_ENTRIES_MAX: usize = 4096;
+/// Most entries in one transaction: bounds how long other writers wait. Each transaction writes the
+/// sums of all hours that it changes, so fewer entries would cost more each.
+const BATCH_ENTRIES_MAX: usize = 16 << 10;
 /// About the entries of half a second.
 const USUAL_BATCH: usize = 1024;
 /// Most bytes of entries in one transaction, but for its last one: bounds its memory.

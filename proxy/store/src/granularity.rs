@@ -3,11 +3,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
-use serde::Serializer as _;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use taximeter_billing::{HourKey, Sums, add_exactly};
 
@@ -65,13 +64,16 @@ impl Numbered {
     }
 
     /// The quantities, as they are kept.
-    ///
-    /// Errors: none that is known.
-    pub(super) fn quantities_json(&self) -> Result<String, serde_json::Error> {
-        let mut json = Vec::new();
-        let quantities = self.quantities.iter().map(|(line, quantity)| (line, quantity));
-        serde_json::Serializer::new(&mut json).collect_map(quantities)?;
-        String::from_utf8(json).map_err(serde::ser::Error::custom)
+    pub(super) fn quantities_json(&self) -> String {
+        let mut json = String::with_capacity(2 + 24 * self.quantities.len());
+        json.push('{');
+        for (index, (line, quantity)) in self.quantities.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            // A text takes everything that is written to it.
+            let _ = write!(json, "{comma}\"{line}\":\"{quantity}\"");
+        }
+        json.push('}');
+        json
     }
 
     /// Adds `other`; `None` where a sum cannot be kept exactly: nothing was added then.

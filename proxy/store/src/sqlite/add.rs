@@ -87,7 +87,7 @@ pub(super) fn batch<'a, 'b>(
     for amendment in &batch.corrections {
         added.corrections += u64::from(add_correction(connection, amendment, &mut hours)?);
     }
-    hours::add(connection, known, &mut hours.finish())?;
+    hours::add(connection, known, batch, hours)?;
     refusals::add(connection, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
         let mut set = connection.prepare_cached(SET_CURSOR)?;

@@ -39,10 +39,13 @@ impl Known {
         // It is another one after each commit of another connection.
         let mut version = connection.prepare_cached("PRAGMA data_version")?;
         let version = Some(version.query_row([], |row| row.get(0))?);
-        let sizes = [self.forms.len(), self.combinations.len(), self.lines.len(), self.parts.len()];
-        if self.version != version || sizes.iter().any(|size| *size > KEPT_MAX) {
+        if self.version != version {
             *self = Self { version, ..Self::default() };
         }
+        forget_many(&mut self.forms);
+        forget_many(&mut self.combinations);
+        forget_many(&mut self.lines);
+        forget_many(&mut self.parts);
         Ok(())
     }
 
@@ -59,5 +62,11 @@ impl Known {
         let number = ask(&key)?;
         self.combinations.insert(key, number);
         Ok(number)
+    }
+}
+
+fn forget_many<K, V>(known: &mut HashMap<K, V, RandomState>) {
+    if known.len() > KEPT_MAX {
+        known.clear();
     }
 }
