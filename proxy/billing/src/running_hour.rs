@@ -75,8 +75,6 @@ impl RunningHour {
         quantities: &[Decimal],
     ) -> Result<(), TooLarge> {
         let (cost, list_cost) = amounts.unzip();
-        let mut sums = self.sums.clone();
-        sums.add(&Sums { cost, list_cost, ..Sums::without_amounts(row) }).ok_or(TooLarge)?;
         self.next.clone_from(&self.quantities);
         self.next.resize(lines.keys.len(), Decimal::ZERO);
         for ((place, _), quantity) in lines.lines.iter().zip(quantities) {
@@ -84,7 +82,8 @@ impl RunningHour {
                 *sum = add_exactly(*sum, *quantity).ok_or(TooLarge)?;
             }
         }
-        self.sums = sums;
+        let sums = Sums { cost, list_cost, ..Sums::without_amounts(row) };
+        self.sums.add(&sums).ok_or(TooLarge)?;
         std::mem::swap(&mut self.quantities, &mut self.next);
         Ok(())
     }
@@ -100,14 +99,12 @@ impl RunningHour {
         lines: &CostLines,
         tokens: &[u64],
     ) -> Result<(), TooLarge> {
-        self.tokens.resize(lines.lines.len(), 0);
         let mut sums = self.tokens.iter().zip(tokens);
         if sums.any(|(sum, tokens)| sum.saturating_add(*tokens) > TOKENS_MAX) {
             return Err(TooLarge);
         }
-        let mut sums = self.sums.clone();
-        sums.add(&Sums::without_amounts(row)).ok_or(TooLarge)?;
-        self.sums = sums;
+        self.sums.add(&Sums::without_amounts(row)).ok_or(TooLarge)?;
+        self.tokens.resize(lines.lines.len(), 0);
         self.tokens.iter_mut().zip(tokens).for_each(|(sum, tokens)| *sum += tokens);
         Ok(())
     }

@@ -25,7 +25,7 @@ use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
-use super::batch::{Added, Batch};
+use super::batch::{Added, Batch, NewHours};
 use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
 use super::granularity::Granularity;
@@ -51,6 +51,17 @@ pub(super) struct Sqlite {
     path: PathBuf,
     kind: Kind,
     known: Known,
+    /// Batches that are added, and not committed.
+    adding: Option<Adding>,
+}
+
+/// An open transaction of batches.
+#[derive(Debug)]
+struct Adding {
+    /// What they add up to.
+    hours: NewHours,
+    /// Whether it ends with these batches.
+    is_own: bool,
 }
 
 /// What may be done with an open database.
@@ -124,7 +135,7 @@ impl Sqlite {
         };
         let connection = connect().map_err(|source| fault(&path, source))?;
         let kind = Kind::Own(file_at(&path)?);
-        Ok(Self { connection, path, kind, known: Known::default() })
+        Ok(Self { connection, path, kind, known: Known::default(), adding: None })
     }
 
     /// Opens the database in `data_dir` to read it, and makes no file there; `None` where there is
@@ -158,6 +169,7 @@ impl Sqlite {
                 path,
                 kind: Kind::Read(unchanged),
                 known: Known::default(),
+                adding: None,
             });
         }
         let (folder, copied) =
@@ -166,7 +178,7 @@ impl Sqlite {
             .and_then(|connection| reading::copy_of(Some(&connection)))
             .map_err(|source| no_copy(&path, source))?;
         drop(folder);
-        Ok(Self { connection, path, kind: Kind::Copy, known: Known::default() })
+        Ok(Self { connection, path, kind: Kind::Copy, known: Known::default(), adding: None })
     }
 
     /// A copy that can be changed, and is gone with this process: of `of`, or of an empty database
@@ -183,7 +195,8 @@ impl Sqlite {
         if let Some(Self { kind: Kind::Read(Some(unchanged)), .. }) = &of {
             unchanged.check(&path)?;
         }
-        let mut copy = Self { connection, path, kind: Kind::Copy, known: Known::default() };
+        let mut copy =
+            Self { connection, path, kind: Kind::Copy, known: Known::default(), adding: None };
         if !copy.has_tables()? {
             copy.change(make_tables)?;
         }
@@ -256,6 +269,26 @@ impl Sqlite {
         changed.map_err(|source| self.fault(source))
     }
 
+    /// Begins a transaction of batches, unless one is open.
+    fn begin_adding(&mut self) -> Result<Adding, StoreError> {
+        self.shorten_log(log::LOG_BYTES_MAX)?;
+        let is_own = self.connection.is_autocommit();
+        if is_own {
+            self.ask(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
+        }
+        Ok(Adding { hours: NewHours::default(), is_own })
+    }
+
+    /// Undoes the open transaction if `is_own`, after `fault`.
+    fn undo(&self, is_own: bool, fault: StoreError) -> StoreError {
+        // Some faults have undone it already.
+        if is_own && !self.connection.is_autocommit() {
+            let undone = self.ask(|connection| connection.execute_batch("ROLLBACK"));
+            return undone.err().unwrap_or(fault);
+        }
+        fault
+    }
+
     /// Cuts a log that is longer than this, where it has one and no transaction is open.
     ///
     /// Errors: `Pinned`.
@@ -273,12 +306,37 @@ impl Database for Sqlite {
     }
 
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
-        self.shorten_log(log::LOG_BYTES_MAX)?;
-        // It does not come back if nothing was added.
+        let mut adding = match self.adding.take() {
+            Some(adding) => adding,
+            None => self.begin_adding()?,
+        };
+        // They do not come back if nothing was added.
         let mut known = std::mem::take(&mut self.known);
-        let added = self.change(|connection| add::batch(connection, &mut known, batch))?;
-        self.known = known;
-        Ok(added)
+        let add =
+            |connection: &Connection| add::batch(connection, &mut known, batch, &mut adding.hours);
+        match self.change(add) {
+            Ok(added) => {
+                (self.known, self.adding) = (known, Some(adding));
+                Ok(added)
+            }
+            Err(fault) => Err(self.undo(adding.is_own, fault)),
+        }
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        let Some(Adding { hours, is_own }) = self.adding.take() else { return Ok(()) };
+        let mut known = std::mem::take(&mut self.known);
+        let done = self.change(|connection| {
+            hours::add(connection, &mut known, hours)?;
+            if is_own { connection.execute_batch("COMMIT") } else { Ok(()) }
+        });
+        match done {
+            Ok(()) => {
+                self.known = known;
+                Ok(())
+            }
+            Err(fault) => Err(self.undo(is_own, fault)),
+        }
     }
 
     fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError> {

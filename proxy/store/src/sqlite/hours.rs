@@ -9,7 +9,7 @@ use taximeter_billing::{Hour, HourKey, LineKey, Period, RunningTotals, Sums};
 
 use super::ask::{money, tokens, unreadable};
 use super::known::Known;
-use crate::batch::{Batch, FormHour, NewHours};
+use crate::batch::{FormHour, NewHours};
 use crate::forms::Form;
 use crate::granularity::{Gathering, Granularity, Numbered};
 
@@ -47,71 +47,67 @@ const DIMENSIONS: &str = "SELECT dimensions FROM combinations WHERE number = ?1"
 #[derive(Default)]
 struct Lines(HashMap<i64, LineKey>);
 
-/// What the numbers of a form's sums are: of their combination, and of their lines.
-type FormRows = (i64, Vec<i64>);
+/// Sums by hour and combination. In the order of the table, so that new rows go behind the others.
+#[derive(Default)]
+struct NewSums(BTreeMap<(i64, i64), Vec<Numbered>>);
 
-/// Adds `added`, the sums of `batch`, to the hours that are here. Needs an open transaction.
-pub(super) fn add(
-    connection: &Connection,
-    known: &mut Known,
-    batch: &Batch<'_>,
-    added: NewHours<'_, '_>,
-) -> rusqlite::Result<()> {
-    // In the order of the table, so that new rows go behind the others.
-    let mut changes: BTreeMap<(i64, i64), Vec<Numbered>> = BTreeMap::new();
-    let mut change = |hour: Timestamp, combination, sum: Numbered| {
-        let parts = changes.entry((hour.as_microsecond(), combination)).or_default();
+impl NewSums {
+    fn add(&mut self, hour: Timestamp, combination: i64, sum: Numbered) {
+        let parts = self.0.entry((hour.as_microsecond(), combination)).or_default();
         if parts.last_mut().and_then(|last| last.add(&sum)).is_none() {
             parts.push(sum);
         }
-    };
-    let mut rows: Vec<Option<FormRows>> = vec![None; batch.forms.len()];
+    }
+}
+
+/// Adds `added` to the hours that are here. Needs an open transaction.
+pub(super) fn add(
+    connection: &Connection,
+    known: &mut Known,
+    added: NewHours,
+) -> rusqlite::Result<()> {
+    let mut sums = NewSums::default();
     let (running, mut others) = added.split();
     for (key, parts) in others.take() {
         let hour = key.hour;
         let combination = known.combination(key, |key| combination(connection, key))?;
         for part in parts {
-            change(hour, combination, with_numbers(connection, known, part)?);
+            sums.add(hour, combination, with_numbers(connection, known, part)?);
         }
     }
-    for FormHour { form: index, first, running } in running {
-        let (Some(form), Some(rows)) = (batch.forms.get(index), rows.get_mut(index)) else {
-            continue;
-        };
-        let (combination, lines) = match rows {
+    for FormHour { form, first, running } in running {
+        let rows = match known.form(&form).sums.take() {
             Some(rows) => rows,
-            None => rows.insert(form_rows(connection, known, form, first)?),
+            None => sums_of(connection, known, &form, first)?,
         };
+        let (combination, lines) = &rows;
         let (totals, rest) = running.totals(&form.lines);
-        for RunningTotals { sums, quantities } in std::iter::once(totals).chain(rest) {
+        for RunningTotals { sums: total, quantities } in std::iter::once(totals).chain(rest) {
             let quantities = lines.iter().copied().zip(quantities).collect();
-            change(first, *combination, Numbered { sums, quantities });
+            sums.add(first, *combination, Numbered { sums: total, quantities });
         }
+        known.form(&form).sums = Some(rows);
     }
-    write_all(connection, known, changes)
+    write_all(connection, known, sums)
 }
 
-/// The rows that the sums of a form name; new ones for what is new.
-fn form_rows(
+/// The numbers of the combination and of the lines of a form's sums; new ones for what is new.
+fn sums_of(
     connection: &Connection,
     known: &mut Known,
     form: &Form,
     at: Timestamp,
-) -> rusqlite::Result<FormRows> {
+) -> rusqlite::Result<(i64, Vec<i64>)> {
     let combination = known.combination(form.key_in(at), |key| combination(connection, key))?;
     let lines = form.lines.keys().iter().map(|line| line_number(connection, known, line));
     Ok((combination, lines.collect::<rusqlite::Result<_>>()?))
 }
 
-/// Adds sums to the last part of each hour, or behind it.
-fn write_all(
-    connection: &Connection,
-    known: &mut Known,
-    changes: BTreeMap<(i64, i64), Vec<Numbered>>,
-) -> rusqlite::Result<()> {
+/// Adds sums to the last part of each hour that is here, or behind it.
+fn write_all(connection: &Connection, known: &mut Known, sums: NewSums) -> rusqlite::Result<()> {
     let mut ask = connection.prepare_cached(LAST_PART)?;
     let mut set = connection.prepare_cached(SET_PART)?;
-    for ((hour, combination), parts) in changes {
+    for ((hour, combination), parts) in sums.0 {
         for added in parts {
             let last = match known.parts.remove(&(hour, combination)) {
                 None => last_part(&mut ask, hour, combination)?,

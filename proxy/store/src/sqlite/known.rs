@@ -8,8 +8,8 @@ use foldhash::fast::RandomState;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::{HourKey, LineKey};
-use taximeter_ledger::LedgerId;
 
+use crate::forms::Form;
 use crate::granularity::Numbered;
 
 /// Most of each kind that are kept for the next batch.
@@ -19,13 +19,22 @@ const KEPT_MAX: usize = 1024;
 /// combination.
 type HourRow = (i64, i64);
 
+/// The rows of a form.
+#[derive(Debug, Default)]
+pub(super) struct FormRows {
+    /// Its own number.
+    pub(super) number: Option<i64>,
+    /// The number of the combination, and those of the lines, of the sums of its requests.
+    pub(super) sums: Option<(i64, Vec<i64>)>,
+}
+
 /// What a connection has met. Whoever undoes a change must forget it.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// Of the database when this was met.
     version: Option<i64>,
-    /// Forms by their ledger and their strings.
-    pub(super) forms: HashMap<(LedgerId, Arc<[u8]>), i64, RandomState>,
+    /// By the place of the form in memory, which stays there.
+    forms: HashMap<usize, (Arc<Form>, FormRows), RandomState>,
     /// Combinations, whose hour means nothing.
     combinations: HashMap<HourKey, i64, RandomState>,
     pub(super) lines: HashMap<LineKey, i64, RandomState>,
@@ -47,6 +56,12 @@ impl Known {
         forget_many(&mut self.lines);
         forget_many(&mut self.parts);
         Ok(())
+    }
+
+    /// What is known of a form.
+    pub(super) fn form(&mut self, form: &Arc<Form>) -> &mut FormRows {
+        let known = self.forms.entry(Arc::as_ptr(form).addr());
+        &mut known.or_insert_with(|| (Arc::clone(form), FormRows::default())).1
     }
 
     /// The number of the combination of `key`. `ask` finds or gives one that is not known.
