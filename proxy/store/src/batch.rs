@@ -200,6 +200,11 @@ impl NewHours {
         self.hours.add_correction(post, correction);
     }
 
+    /// How many sums of requests there are.
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+
     /// The sums.
     pub(super) fn finish(self) -> Hours {
         let (running, mut hours) = self.split();

@@ -41,6 +41,8 @@ pub use self::hold::Held;
 #[cfg(test)]
 pub(super) use self::log::{LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX};
 
+/// Most sums of requests that wait for the end of their transaction: bounds their memory.
+const SUMS_MAX: usize = 2048;
 /// How often a database is opened to be read whose log comes or goes meanwhile.
 const OPENINGS_MAX: usize = 5;
 
@@ -312,8 +314,13 @@ impl Database for Sqlite {
         };
         // They do not come back if nothing was added.
         let mut known = std::mem::take(&mut self.known);
-        let add =
-            |connection: &Connection| add::batch(connection, &mut known, batch, &mut adding.hours);
+        let add = |connection: &Connection| {
+            let added = add::batch(connection, &mut known, batch, &mut adding.hours)?;
+            if adding.hours.len() > SUMS_MAX {
+                hours::add(connection, &mut known, std::mem::take(&mut adding.hours))?;
+            }
+            Ok(added)
+        };
         match self.change(add) {
             Ok(added) => {
                 (self.known, self.adding) = (known, Some(adding));
