@@ -2,36 +2,53 @@
 
 use std::sync::Arc;
 
-use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::basic::{Encoding, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::schema::types::Type;
 
-/// The type of a field.
+/// The type of a field, as a reader sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::export) enum FieldKind {
+pub enum FieldKind {
+    /// UTF-8.
     Text,
     /// Text that is a JSON document.
     Json,
+    /// Bytes without a meaning to other readers.
+    Bytes,
+    /// 16 bytes.
+    Uuid,
     /// Microseconds, UTC.
     Time,
+    /// With a sign.
     Int64,
+    /// With a sign.
     Int32,
+    /// True or false.
     Bool,
+    /// A 64-bit float.
     Double,
+    /// Seconds with six places, as a whole number of microseconds.
+    Seconds,
+    /// An exact number.
     Decimal {
+        /// Number of digits.
         precision: u32,
+        /// Digits after the point.
         scale: u32,
     },
 }
 
 /// One field of a flat row.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::export) struct Field {
-    pub(in crate::export) name: &'static str,
-    pub(in crate::export) kind: FieldKind,
-    pub(in crate::export) nullable: bool,
+pub struct Field {
+    /// Name of the column.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: FieldKind,
+    /// Whether a row can have no value.
+    pub nullable: bool,
     /// Whether values hardly ever repeat. Then a dictionary is useless.
-    pub(in crate::export) distinct: bool,
+    pub distinct: bool,
 }
 
 impl Field {
@@ -40,9 +57,39 @@ impl Field {
     pub(super) const fn has_statistics(&self) -> bool {
         match self.kind {
             FieldKind::Time | FieldKind::Int64 | FieldKind::Int32 | FieldKind::Bool => true,
-            FieldKind::Text | FieldKind::Json | FieldKind::Double | FieldKind::Decimal { .. } => {
-                false
+            FieldKind::Text
+            | FieldKind::Json
+            | FieldKind::Bytes
+            | FieldKind::Uuid
+            | FieldKind::Double
+            | FieldKind::Seconds
+            | FieldKind::Decimal { .. } => false,
+        }
+    }
+
+    /// Whether some of the values that hardly ever repeat are few in some files: durations of a
+    /// stage, tokens of requests that are all alike.
+    pub(super) const fn may_repeat(&self) -> bool {
+        matches!(self.kind, FieldKind::Seconds | FieldKind::Int64 | FieldKind::Decimal { .. })
+    }
+
+    /// How values are written that have no dictionary. Texts that begin alike are written without
+    /// that beginning if the file `is_kept`.
+    pub(super) fn encoding(&self, is_kept: bool) -> Option<Encoding> {
+        match self.kind {
+            FieldKind::Time | FieldKind::Int64 if self.distinct => {
+                Some(Encoding::DELTA_BINARY_PACKED)
             }
+            FieldKind::Seconds | FieldKind::Int64 | FieldKind::Int32 if is_kept => {
+                Some(Encoding::DELTA_BINARY_PACKED)
+            }
+            FieldKind::Text if self.distinct && is_kept => Some(Encoding::DELTA_BYTE_ARRAY),
+            FieldKind::Uuid if self.distinct => Some(Encoding::DELTA_BYTE_ARRAY),
+            // The last bytes of such numbers are noise if hardly any two are alike. Apart from the
+            // first bytes, the compressor soon gives up on them and does not search for
+            // repetitions.
+            FieldKind::Double => Some(Encoding::BYTE_STREAM_SPLIT),
+            _ => None,
         }
     }
 
@@ -56,6 +103,13 @@ impl Field {
         let built = match self.kind {
             FieldKind::Text => builder(Physical::BYTE_ARRAY, Some(LogicalType::String)),
             FieldKind::Json => builder(Physical::BYTE_ARRAY, Some(LogicalType::Json)),
+            FieldKind::Bytes => builder(Physical::BYTE_ARRAY, None),
+            FieldKind::Uuid => {
+                builder(Physical::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Uuid)).with_length(16)
+            }
+            FieldKind::Seconds => builder(Physical::INT64, Some(LogicalType::decimal(6, 18)))
+                .with_precision(18)
+                .with_scale(6),
             FieldKind::Time => {
                 let logical = LogicalType::timestamp(true, TimeUnit::MICROS);
                 builder(Physical::INT64, Some(logical))
