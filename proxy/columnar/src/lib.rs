@@ -36,6 +36,7 @@
 
 mod day;
 mod error;
+mod kept;
 mod place;
 mod record;
 #[cfg(test)]
@@ -45,9 +46,14 @@ mod value;
 
 pub use day::{
     AdmissionKey, Checked, DayFile, DayWriter, Expected, Finding, Footer, LedgerRange, MergeError,
-    ReadAt, Row, RowFilter, Scan, Sealed, check, merge,
+    Row, Scan, SealedDay, check, merge,
 };
 pub use error::{Part, ReadError, WriteError};
+pub use kept::{
+    BATCH_ROWS, Cursor, FileKind, KeptFile, KeptWriter, ReadAt, RowFilter, RowRanges, Sealed,
+    batches, hex,
+};
 pub use place::Place;
 pub use record::{RecordRows, RecordsParquet};
 pub use table::{Field, FieldKind, Layout, ParquetWriter, ROWS_MAX, RowWriter, Rows};
+pub use value::{Misfit, Value};

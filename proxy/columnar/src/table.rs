@@ -33,6 +33,9 @@ use crate::value::Value;
 /// are compressed.
 const PAGE_BYTES: usize = 64 << 10;
 
+/// Bytes of a dictionary that is tried for values that hardly ever repeat.
+const TRIED_DICTIONARY_BYTES: usize = 32 << 10;
+
 /// How a file is laid out.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
@@ -74,7 +77,7 @@ impl Layout {
         group_bytes: 96 << 20,
         page_rows: 8 << 10,
         zstd_level: 6,
-        dictionary_bytes: 32 << 10,
+        dictionary_bytes: TRIED_DICTIONARY_BYTES,
         tries_dictionaries: true,
         searched: &["id", "tenant", "started_at"],
         found: Some("id"),
@@ -89,6 +92,8 @@ impl Layout {
 
     /// Sums per hour that are kept.
     pub const HOURS: Self = Self {
+        // The lines of all combinations of tenant and model that occur in an hour.
+        dictionary_bytes: 1 << 20,
         searched: &["hour", "tenant"],
         found: None,
         sorted: &["hour", "tenant"],
@@ -324,8 +329,10 @@ fn properties(layout: &Layout, fields: &[Field]) -> Result<Arc<WriterProperties>
             builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
         }
         let tries = layout.tries_dictionaries && field.may_repeat();
-        if field.distinct && !tries {
-            builder = builder.set_column_dictionary_enabled(path.clone(), false);
+        if field.distinct {
+            builder = builder
+                .set_column_dictionary_enabled(path.clone(), tries)
+                .set_column_dictionary_page_size_limit(path.clone(), TRIED_DICTIONARY_BYTES);
         }
         if let Some(encoding) = field.encoding(layout.tries_dictionaries) {
             builder = builder.set_column_encoding(path, encoding);

@@ -7,27 +7,43 @@ use serde::de::IntoDeserializer as _;
 use uuid::Uuid;
 
 /// A value that its column cannot have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Misfit;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a column has a value that it cannot have")]
+pub struct Misfit;
 
 /// A value as a file has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
+    /// A text, an id, a decimal or bytes.
     Bytes(&'a [u8]),
+    /// A number or a time.
     Int(i64),
+    /// True or false.
     Bool(bool),
 }
 
 impl<'a> Value<'a> {
-    pub(crate) const fn bytes(self) -> Result<&'a [u8], Misfit> {
+    /// Bytes, of whatever kind.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub const fn bytes(self) -> Result<&'a [u8], Misfit> {
         if let Self::Bytes(bytes) = self { Ok(bytes) } else { Err(Misfit) }
     }
 
-    pub(crate) fn text(self) -> Result<&'a str, Misfit> {
+    /// A text.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn text(self) -> Result<&'a str, Misfit> {
         str::from_utf8(self.bytes()?).map_err(|_| Misfit)
     }
 
-    pub(crate) fn owned(self) -> Result<String, Misfit> {
+    /// A text of its own.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn owned(self) -> Result<String, Misfit> {
         self.text().map(str::to_owned)
     }
 
@@ -38,7 +54,11 @@ impl<'a> Value<'a> {
         T::deserialize(word.into_deserializer()).map_err(|_| Misfit)
     }
 
-    pub(crate) fn json<T: Deserialize<'a>>(self) -> Result<T, Misfit> {
+    /// What a JSON document says.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn json<T: Deserialize<'a>>(self) -> Result<T, Misfit> {
         serde_json::from_slice(self.bytes()?).map_err(|_| Misfit)
     }
 
@@ -46,15 +66,27 @@ impl<'a> Value<'a> {
         Uuid::from_slice(self.bytes()?).map_err(|_| Misfit)
     }
 
-    pub(crate) const fn int(self) -> Result<i64, Misfit> {
+    /// A whole number.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub const fn int(self) -> Result<i64, Misfit> {
         if let Self::Int(value) = self { Ok(value) } else { Err(Misfit) }
     }
 
-    pub(crate) const fn bool(self) -> Result<bool, Misfit> {
+    /// True or false.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub const fn bool(self) -> Result<bool, Misfit> {
         if let Self::Bool(value) = self { Ok(value) } else { Err(Misfit) }
     }
 
-    pub(crate) fn count(self) -> Result<u64, Misfit> {
+    /// A whole number that is not negative.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn count(self) -> Result<u64, Misfit> {
         u64::try_from(self.int()?).map_err(|_| Misfit)
     }
 
@@ -71,12 +103,19 @@ impl<'a> Value<'a> {
         Ok(self.micros()? as f64 / 1e6)
     }
 
-    pub(crate) fn time(self) -> Result<Timestamp, Misfit> {
+    /// A time.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn time(self) -> Result<Timestamp, Misfit> {
         Timestamp::from_microsecond(self.int()?).map_err(|_| Misfit)
     }
 
-    /// Without zeros at its end.
-    pub(crate) fn decimal(self, mut scale: u32) -> Result<Decimal, Misfit> {
+    /// An exact number with so many digits after the point, without zeros at its end.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn decimal(self, mut scale: u32) -> Result<Decimal, Misfit> {
         let bytes = self.bytes()?;
         let (&first, _) = bytes.split_first().ok_or(Misfit)?;
         let mut wide = [if first & 0x80 == 0 { 0 } else { 0xff }; 16];

@@ -8,14 +8,13 @@ use rust_decimal::Decimal;
 use sha2::{Digest as _, Sha256};
 use taximeter_ledger::{LedgerId, RequestId, TenantId};
 
-use super::blocks::{BLOCK_BYTES, ReadAt};
-use super::file::{DayFile, of_read};
-use super::filter::RowFilter;
-use super::footer::{Footer, LedgerRange, hex};
-use super::group::Bounds;
+use super::file::DayFile;
+use super::footer::{Footer, LedgerRange};
 use super::scan::Row;
 use super::writer::{add_cost, digest};
 use crate::error::{Part, ReadError};
+use crate::kept::{Bounds, ReadAt, RowFilter, hex};
+use crate::record::place_of;
 
 /// What a file should be, as far as the caller knows.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +82,7 @@ pub fn check<R: ReadAt + 'static>(reader: R, expected: &Expected) -> Result<Chec
         }
     };
     identify(&mut checked, &file, expected);
-    blocks(&mut checked, &file)?;
+    file.kept.check_groups(&mut |part, what| checked.find(part, what))?;
     // Damaged groups are told. Their rows are not read.
     if checked.findings.is_empty() {
         rows(&mut checked, &file)?;
@@ -107,40 +106,6 @@ fn identify<R: ReadAt + 'static>(checked: &mut Checked, file: &DayFile<R>, expec
     }
 }
 
-/// Reads each piece of the row groups. Of each group the first damage is told.
-fn blocks<R: ReadAt + 'static>(checked: &mut Checked, file: &DayFile<R>) -> Result<(), ReadError> {
-    let mut damaged = BTreeMap::new();
-    for block in 0..file.blocks.count() {
-        let Err(error) = file.blocks.block(block) else { continue };
-        // What is before a group, or its Bloom filter, belongs to it.
-        let end = (block + 1) * BLOCK_BYTES;
-        let first = group_at(file, block * BLOCK_BYTES)?;
-        let last = group_at(file, end.saturating_sub(1))?;
-        match of_read(first, error) {
-            ReadError::Damaged { what, .. } => {
-                for group in first..=last {
-                    damaged.entry(group).or_insert_with(|| what.clone());
-                }
-            }
-            error => return Err(error),
-        }
-    }
-    damaged.into_iter().for_each(|(group, what)| checked.find(Part::Group(group), what));
-    Ok(())
-}
-
-/// The last row group that begins at or before `offset`.
-fn group_at<R: ReadAt + 'static>(file: &DayFile<R>, offset: u64) -> Result<usize, ReadError> {
-    let mut found = 0;
-    for group in 0..file.groups() {
-        let begin = file.group(group)?.columns().first().map_or(0, |column| column.byte_range().0);
-        if begin <= offset {
-            found = group;
-        }
-    }
-    Ok(found)
-}
-
 /// What the rows that were read add up to.
 #[derive(Default)]
 struct Seen {
@@ -161,7 +126,7 @@ struct OfGroup {
 fn rows<R: ReadAt + 'static>(checked: &mut Checked, file: &DayFile<R>) -> Result<(), ReadError> {
     let mut seen = Seen::default();
     let mut scan = file.scan(RowFilter::default());
-    let mut groups: Vec<OfGroup> = (0..file.groups()).map(|_| OfGroup::default()).collect();
+    let mut groups: Vec<OfGroup> = (0..file.kept.groups()).map(|_| OfGroup::default()).collect();
     loop {
         match scan.next_row() {
             Ok(None) => break,
@@ -201,15 +166,15 @@ fn belongs<R: ReadAt + 'static>(
         bounds.is_some_and(|(least, most)| least <= value && value <= most)
     };
     let at = record.started_at.as_microsecond();
-    let in_times = file.times(group)?.is_some_and(|(least, most)| least <= at && at <= most);
+    let in_times = file.kept.times(group)?.is_some_and(|(least, most)| least <= at && at <= most);
     let day = record.started_at.to_zoned(TimeZone::UTC).date();
     let last = seen.last.as_ref();
     Ok(if last.is_some_and(|(tenant, last)| (tenant, last) >= (&record.tenant, &record.id)) {
         Some(format!("{} of {} is not in order", record.id, record.tenant))
     } else if day != file.footer().day {
         Some(format!("{} was admitted on {day}", record.id))
-    } else if !between(file.bounds(group, "id")?, id)
-        || !between(file.bounds(group, "tenant")?, record.tenant.as_str().as_bytes())
+    } else if !between(file.kept.bounds(group, place_of("id"))?, id)
+        || !between(file.kept.bounds(group, place_of("tenant"))?, record.tenant.as_str().as_bytes())
         || !in_times
     {
         Some(format!("{} is not within the smallest and largest values", record.id))

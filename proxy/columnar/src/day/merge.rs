@@ -5,12 +5,11 @@ use std::io::Write;
 
 use taximeter_ledger::RequestId;
 
-use super::blocks::ReadAt;
 use super::file::DayFile;
-use super::filter::RowFilter;
 use super::scan::{Row, Scan};
 use super::writer::DayWriter;
 use crate::error::{ReadError, WriteError};
+use crate::kept::{ReadAt, RowFilter};
 use crate::place::Place;
 
 /// Why files are not merged.

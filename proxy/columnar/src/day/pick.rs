@@ -7,12 +7,10 @@ use std::ops::Range;
 use taximeter_ledger::RequestId;
 use twox_hash::XxHash64;
 
-use super::blocks::ReadAt;
-use super::file::{DayFile, in_group, of_read};
-use super::filter::{AdmissionKey, RowFilter};
-use super::group::{RowRanges, batches, common, push};
+use super::file::{AdmissionKey, DayFile};
 use super::scan::{Plan, Row};
 use crate::error::ReadError;
+use crate::kept::{ReadAt, RowFilter, RowRanges, batches, common, push};
 use crate::place::Place;
 use crate::record::place_of;
 
@@ -51,9 +49,10 @@ impl<R: ReadAt + 'static> DayFile<R> {
     /// The file is damaged or cannot be read.
     pub fn find(&self, id: RequestId, payload: &mut Vec<u8>) -> Result<Option<Place>, ReadError> {
         let id = id.0.as_bytes();
-        for group in 0..self.groups() {
+        for group in 0..self.kept.groups() {
             let may_be = self
-                .bounds(group, "id")?
+                .kept
+                .bounds(group, place_of("id"))?
                 .is_none_or(|(least, most)| least <= id.as_slice() && id.as_slice() <= most);
             if !may_be || !self.filter_takes(group, id)? {
                 continue;
@@ -158,12 +157,12 @@ impl<R: ReadAt + 'static> DayFile<R> {
     /// The pages in which rows are that `filter` may take.
     fn pages_by_time(&self, filter: &RowFilter) -> Result<Vec<TimePage>, ReadError> {
         let mut pages = Vec::new();
-        for group in 0..self.groups() {
-            let candidates = self.candidates(group, filter)?;
+        for group in 0..self.kept.groups() {
+            let candidates = self.kept.candidates(group, filter)?;
             if candidates.is_empty() {
                 continue;
             }
-            for (rows, least, most) in self.times_of_pages(group)? {
+            for (rows, least, most) in self.kept.times_of_pages(group)? {
                 let rows = common(&candidates, &vec![rows]);
                 if !rows.is_empty() {
                     pages.push(TimePage { group, rows, least, most });
@@ -181,17 +180,17 @@ impl<R: ReadAt + 'static> DayFile<R> {
         mut visit: impl FnMut(AdmissionKey, At),
     ) -> Result<(), ReadError> {
         let group = page.group;
-        let mut ids = self.cursor(group, place_of("id"))?;
-        let mut times = self.cursor(group, place_of("started_at"))?;
-        let mut tenants = self.cursor(group, place_of("tenant"))?;
+        let mut ids = self.cursor(group, "id")?;
+        let mut times = self.cursor(group, "started_at")?;
+        let mut tenants = self.cursor(group, "tenant")?;
         for batch in batches(&page.rows) {
             for cursor in [&mut ids, &mut times, &mut tenants] {
-                cursor.read(batch.start, batch.len()).map_err(in_group(group))?;
+                cursor.read(batch.start, batch.len())?;
             }
             for row in batch {
-                let at = times.next().and_then(|it| it.int().ok());
-                let tenant = tenants.next().and_then(|it| it.bytes().ok());
-                let id = ids.next().and_then(|it| it.bytes().ok());
+                let at = times.next_value().and_then(|it| it.int().ok());
+                let tenant = tenants.next_value().and_then(|it| it.bytes().ok());
+                let id = ids.next_value().and_then(|it| it.bytes().ok());
                 let ((at, tenant), id) = at
                     .zip(tenant)
                     .zip(id)
@@ -206,12 +205,14 @@ impl<R: ReadAt + 'static> DayFile<R> {
 
     /// The row with an id, by the smallest and largest id of each page.
     fn row_of(&self, group: usize, id: &[u8]) -> Result<Option<usize>, ReadError> {
-        let pages = self.pages_between(group, "id", |least, most| least <= id && id <= most)?;
-        let mut ids = self.cursor(group, place_of("id"))?;
+        let pages = self
+            .kept
+            .pages_between(group, place_of("id"), |least, most| least <= id && id <= most)?;
+        let mut ids = self.cursor(group, "id")?;
         for batch in batches(&pages) {
-            ids.read(batch.start, batch.len()).map_err(in_group(group))?;
+            ids.read(batch.start, batch.len())?;
             for row in batch {
-                if ids.next().and_then(|it| it.bytes().ok()) == Some(id) {
+                if ids.next_value().and_then(|it| it.bytes().ok()) == Some(id) {
                     return Ok(Some(row));
                 }
             }
@@ -221,7 +222,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
 
     /// Whether the Bloom filter of a group may have an id. Only the block is read that the id is in.
     pub(super) fn filter_takes(&self, group: usize, id: &[u8]) -> Result<bool, ReadError> {
-        let column = self.column(group, place_of("id"))?;
+        let column = self.kept.column(group, place_of("id"))?;
         let range = column.bloom_filter_offset().zip(column.bloom_filter_length());
         let Some((start, length)) = range else { return Ok(true) };
         let number = |value: i64| u64::try_from(value).map_err(ReadError::footer);
@@ -232,8 +233,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
         let hash = XxHash64::oneshot(0, id);
         let block = ((hash >> 32) * blocks) >> 32;
         let at = start + header + block * FILTER_BLOCK_BYTES as u64;
-        let read = self.blocks.range(at, FILTER_BLOCK_BYTES);
-        Ok(takes(&read.map_err(|error| of_read(group, error))?, hash))
+        Ok(takes(&self.kept.bytes(group, at, FILTER_BLOCK_BYTES)?, hash))
     }
 }
 

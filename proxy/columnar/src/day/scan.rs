@@ -5,14 +5,11 @@ use std::ops::Range;
 
 use taximeter_ledger::Record;
 
-use super::blocks::ReadAt;
-use super::column::Cursor;
-use super::file::{DayFile, in_group};
-use super::filter::RowFilter;
-use super::group::{BATCH_ROWS, RowRanges};
+use super::file::DayFile;
 use crate::error::ReadError;
+use crate::kept::{BATCH_ROWS, Cursor, ReadAt, RowFilter, RowRanges};
 use crate::place::Place;
-use crate::record::{Draft, place_of, setters};
+use crate::record::{COUNT, Draft, place_of, setters};
 
 /// A row.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +72,8 @@ impl<R: ReadAt + 'static> DayFile<R> {
     /// # Errors
     /// The file is damaged or cannot be read.
     pub fn count(&self, filter: &RowFilter) -> Result<u64, ReadError> {
-        let counts = (0..self.groups()).map(|group| {
-            let rows: usize = self.matching(group, filter)?.iter().map(Range::len).sum();
+        let counts = (0..self.kept.groups()).map(|group| {
+            let rows: usize = self.kept.matching(group, filter)?.iter().map(Range::len).sum();
             Ok(rows as u64)
         });
         counts.sum()
@@ -122,7 +119,7 @@ impl<R: ReadAt + 'static> Scan<'_, R> {
                 if !self.cursors.is_empty() {
                     self.leave_group();
                 }
-                if self.group >= self.file.groups() {
+                if self.group >= self.file.kept.groups() {
                     return Ok(false);
                 }
                 if let Err(error) = self.enter_group() {
@@ -139,7 +136,7 @@ impl<R: ReadAt + 'static> Scan<'_, R> {
 
     fn enter_group(&mut self) -> Result<(), ReadError> {
         let ranges = match &mut self.plan {
-            Plan::Matching(filter) => self.file.matching(self.group, filter)?,
+            Plan::Matching(filter) => self.file.kept.matching(self.group, filter)?,
             Plan::Rows(rows) => rows.remove(&self.group).unwrap_or_default(),
         };
         if ranges.is_empty() {
@@ -147,7 +144,8 @@ impl<R: ReadAt + 'static> Scan<'_, R> {
             return Ok(());
         }
         self.ranges = ranges.into();
-        self.cursors = self.file.cursors(self.group)?;
+        let columns = (0..COUNT).map(|column| self.file.kept.cursor(self.group, column));
+        self.cursors = columns.collect::<Result<_, _>>()?;
         Ok(())
     }
 
@@ -162,7 +160,7 @@ impl<R: ReadAt + 'static> Scan<'_, R> {
         let Some(mut range) = self.ranges.pop_front() else { return Ok(()) };
         let (start, count) = (range.start, range.len().min(BATCH_ROWS));
         for cursor in &mut self.cursors {
-            cursor.read(start, count).map_err(in_group(self.group))?;
+            cursor.read(start, count)?;
         }
         self.batch = count;
         range.start += count;
@@ -178,7 +176,7 @@ impl<R: ReadAt + 'static> Scan<'_, R> {
         let (mut draft, mut is_whole) = (Draft::new(), true);
         let mut has_own_id = false;
         for (column, (cursor, set)) in self.cursors.iter_mut().zip(setters()).enumerate() {
-            match cursor.next() {
+            match cursor.next_value() {
                 Some(value) => is_whole &= set(&mut draft, value).is_ok(),
                 None => has_own_id |= column == self.request_id,
             }

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::error::WriteError;
+use crate::kept::{ReadAt, RowFilter};
 use crate::place::Place;
 use crate::samples::{DAY, record, records};
 use crate::table::Layout;
@@ -46,7 +47,7 @@ fn writer(layout: &Layout) -> DayWriter<Vec<u8>> {
 }
 
 /// A file of these records, sorted.
-fn sealed(layout: &Layout, mut records: Vec<Record>) -> Sealed<Vec<u8>> {
+fn sealed(layout: &Layout, mut records: Vec<Record>) -> SealedDay<Vec<u8>> {
     records.sort_by(|a, b| (&a.tenant, a.id).cmp(&(&b.tenant, b.id)));
     let mut writer = writer(layout);
     for record in &records {
@@ -81,7 +82,7 @@ proptest! {
             records.sort_by(|a, b| (&a.tenant, a.id).cmp(&(&b.tenant, b.id)));
             records.iter().map(|record| (place(record), payload(record))).collect()
         };
-        let file = open(sealed(&SMALL, records).out);
+        let file = open(sealed(&SMALL, records).file.out);
         let mut scan = file.scan(RowFilter::default());
         let mut found = Vec::new();
         while let Some(row) = scan.next_row().unwrap() {
@@ -102,16 +103,16 @@ fn members_of_a_later_version_are_kept() {
     assert_eq!(Record::decode(whole.seq, &payload).unwrap(), whole);
     let mut writer = writer(&SMALL);
     writer.add(place(&whole), &payload).unwrap();
-    let file = open(writer.finish().unwrap().out);
+    let file = open(writer.finish().unwrap().file.out);
     assert_eq!(rows(&file, RowFilter::default()), [(place(&whole), payload)]);
 }
 
 /// Whether the columns of a record say all of it, so that its payload is not kept besides.
 fn is_in_columns(record: Record) -> bool {
-    let file = open(sealed(&SMALL, vec![record]).out);
-    let mut cursor = file.cursor(0, crate::record::place_of("payload")).unwrap();
+    let file = open(sealed(&SMALL, vec![record]).file.out);
+    let mut cursor = file.cursor(0, "payload").unwrap();
     cursor.read(0, 1).unwrap();
-    cursor.next().is_none()
+    cursor.next_value().is_none()
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn columns_say_all_of_a_record_that_is_not_extreme() {
 #[test]
 fn the_footer_says_what_is_in_the_file() {
     let sealed = sealed(&SMALL, (0..500).map(record).collect());
-    let file = open(sealed.out);
+    let file = open(sealed.file.out);
     let footer = file.footer();
     assert_eq!(footer, &sealed.footer);
     assert_eq!((footer.rows, footer.day, footer.groups.len()), (500, TODAY, 3));
@@ -170,7 +171,7 @@ fn the_footer_says_what_is_in_the_file() {
 
 #[test]
 fn the_same_rows_make_the_same_bytes() {
-    let bytes = || sealed(&SMALL, (0..500).map(record).collect()).sha256;
+    let bytes = || sealed(&SMALL, (0..500).map(record).collect()).file.sha256;
     assert_eq!(bytes(), bytes());
 }
 
@@ -193,7 +194,7 @@ fn rows_in_another_order_or_of_another_day_are_refused() {
 
 #[test]
 fn a_file_without_rows_is_a_file() {
-    let file = open(writer(&SMALL).finish().unwrap().out);
+    let file = open(writer(&SMALL).finish().unwrap().file.out);
     assert_eq!(rows(&file, RowFilter::default()), []);
     assert_eq!(file.count(&RowFilter::default()).unwrap(), 0);
     assert_eq!(file.find(record(1).id, &mut Vec::new()).unwrap(), None);

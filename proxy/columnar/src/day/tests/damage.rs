@@ -5,7 +5,7 @@ fn checked(bytes: Vec<u8>) -> Checked {
     check(Arc::new(bytes), &Expected::default()).unwrap()
 }
 
-fn file() -> Sealed<Vec<u8>> {
+fn file() -> SealedDay<Vec<u8>> {
     sealed(&SMALL, (0..450).map(record).collect())
 }
 
@@ -19,21 +19,21 @@ fn a_sound_file_has_no_findings() {
     let expected = Expected {
         gateway: Some("gw/0".to_owned()),
         day: Some(TODAY),
-        sha256: Some(sealed.sha256),
+        sha256: Some(sealed.file.sha256),
     };
-    let checked = check(Arc::new(sealed.out), &expected).unwrap();
+    let checked = check(Arc::new(sealed.file.out), &expected).unwrap();
     assert_eq!(checked.findings, []);
     assert_eq!((checked.rows, checked.footer), (450, Some(sealed.footer)));
 }
 
 #[test]
 fn each_flipped_byte_is_found_and_its_row_group_is_named() {
-    let whole = file().out;
+    let whole = file().file.out;
     let file = open(whole.clone());
-    let begins: Vec<_> = (0..file.groups())
-        .map(|group| size(file.group(group).unwrap().column(0).byte_range().0))
+    let begins: Vec<_> = (0..file.kept.groups())
+        .map(|group| size(file.kept.group(group).unwrap().column(0).byte_range().0))
         .collect();
-    let end = size(file.footer().body_bytes);
+    let end = file.kept.body_bytes();
     for at in (0..whole.len()).step_by(7).chain(whole.len() - 300..whole.len()) {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
@@ -47,7 +47,7 @@ fn each_flipped_byte_is_found_and_its_row_group_is_named() {
 
 #[test]
 fn each_cut_is_found() {
-    let whole = file().out;
+    let whole = file().file.out;
     for length in (0..whole.len()).step_by(131).chain(whole.len() - 200..whole.len()) {
         let findings = checked(whole[..length].to_vec()).findings;
         assert!(!findings.is_empty(), "{length} of {} bytes", whole.len());
@@ -56,8 +56,8 @@ fn each_cut_is_found() {
 
 #[test]
 fn nobody_reads_a_damaged_row() {
-    let whole = file().out;
-    let end = size(open(whole.clone()).footer().body_bytes);
+    let whole = file().file.out;
+    let end = open(whole.clone()).kept.body_bytes();
     for at in (4..end).step_by(997) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x10;
@@ -84,14 +84,14 @@ fn a_file_in_place_of_another_is_found() {
     let expected = |gateway: &str, day| Expected {
         gateway: Some(gateway.to_owned()),
         day: Some(day),
-        sha256: Some(file().sha256),
+        sha256: Some(file().file.sha256),
     };
     let findings = |bytes, expected| check(Arc::new(bytes), &expected).unwrap().findings;
-    let told = findings(file().out, expected("gw/1", TODAY));
+    let told = findings(file().file.out, expected("gw/1", TODAY));
     assert!(told[0].what.contains("gw/0") && told[0].part == Part::Footer, "{told:?}");
-    let told = findings(file().out, expected("gw/0", date(2026, 11, 21)));
+    let told = findings(file().file.out, expected("gw/0", date(2026, 11, 21)));
     assert!(told[0].what.contains("2026-11-20"), "{told:?}");
-    let other = sealed(&SMALL, (0..451).map(record).collect()).out;
+    let other = sealed(&SMALL, (0..451).map(record).collect()).file.out;
     assert_eq!(findings(other, expected("gw/0", TODAY)).len(), 1);
 }
 

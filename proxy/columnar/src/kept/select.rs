@@ -6,19 +6,18 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::statistics::Statistics;
 
 use super::blocks::ReadAt;
-use super::file::{DayFile, in_group};
+use super::file::KeptFile;
 use super::filter::RowFilter;
 use crate::error::ReadError;
-use crate::record::place_of;
 
 /// Rows that are read at once.
-pub(super) const BATCH_ROWS: usize = 256;
+pub const BATCH_ROWS: usize = 256;
 
 /// Rows of a row group, in order.
-pub(super) type RowRanges = Vec<Range<usize>>;
+pub type RowRanges = Vec<Range<usize>>;
 
 /// The smallest and the largest value of a column, if they are known.
-pub(super) type Bounds<'a> = Option<(&'a [u8], &'a [u8])>;
+pub(crate) type Bounds<'a> = Option<(&'a [u8], &'a [u8])>;
 
 /// Whether all rows of a group are asked for, none, or some.
 enum Share {
@@ -27,31 +26,29 @@ enum Share {
     Some,
 }
 
-impl<R: ReadAt + 'static> DayFile<R> {
+impl<R: ReadAt + 'static> KeptFile<R> {
     /// The rows of a group that `filter` takes.
-    pub(super) fn matching(
-        &self,
-        group: usize,
-        filter: &RowFilter,
-    ) -> Result<RowRanges, ReadError> {
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    pub fn matching(&self, group: usize, filter: &RowFilter) -> Result<RowRanges, ReadError> {
         let candidates = self.candidates(group, filter)?;
         match self.share(group, filter)? {
             Share::All | Share::None => return Ok(candidates),
             Share::Some => {}
         }
-        let open = |is_wanted: bool, name| {
-            is_wanted.then(|| self.cursor(group, place_of(name))).transpose()
-        };
-        let mut tenants = open(filter.tenant.is_some(), "tenant")?;
-        let mut times = open(filter.has_times(), "started_at")?;
+        let open =
+            |is_wanted: bool, column| is_wanted.then(|| self.cursor(group, column)).transpose();
+        let mut tenants = open(filter.tenant.is_some(), self.tenant)?;
+        let mut times = open(filter.has_times(), self.time)?;
         let mut found = RowRanges::new();
         for batch in batches(&candidates) {
             for cursor in [&mut tenants, &mut times].into_iter().flatten() {
-                cursor.read(batch.start, batch.len()).map_err(in_group(group))?;
+                cursor.read(batch.start, batch.len())?;
             }
             for row in batch {
-                let tenant = tenants.as_mut().and_then(|it| it.next()?.bytes().ok());
-                let time = times.as_mut().and_then(|it| it.next()?.int().ok());
+                let tenant = tenants.as_mut().and_then(|it| it.next_value()?.bytes().ok());
+                let time = times.as_mut().and_then(|it| it.next_value()?.int().ok());
                 if tenant.is_none_or(|tenant| filter.takes_tenant(tenant))
                     && time.is_none_or(|time| filter.takes_time(time))
                 {
@@ -63,7 +60,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
     }
 
     /// The rows of a group that `filter` may take, by the smallest and largest values of its pages.
-    pub(super) fn candidates(
+    pub(crate) fn candidates(
         &self,
         group: usize,
         filter: &RowFilter,
@@ -74,7 +71,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
         let mut ranges = RowRanges::new();
         push(&mut ranges, 0..self.rows(group)?);
         if filter.tenant.is_some() {
-            let pages = self.pages_between(group, "tenant", |least, most| {
+            let pages = self.pages_between(group, self.tenant, |least, most| {
                 filter.may_take_tenants(least, most)
             })?;
             ranges = common(&ranges, &pages);
@@ -92,11 +89,11 @@ impl<R: ReadAt + 'static> DayFile<R> {
     }
 
     /// The rows of each page of the times of admission, with the first and the last time in it.
-    pub(super) fn times_of_pages(
+    pub(crate) fn times_of_pages(
         &self,
         group: usize,
     ) -> Result<Vec<(Range<usize>, i64, i64)>, ReadError> {
-        let column = place_of("started_at");
+        let column = self.time;
         let ColumnIndexMetaData::INT64(times) = self.page_values(group, column)? else {
             return Err(ReadError::footer("the times have no index"));
         };
@@ -107,13 +104,12 @@ impl<R: ReadAt + 'static> DayFile<R> {
     }
 
     /// The rows of those pages of a column of which `takes` the smallest and the largest value.
-    pub(super) fn pages_between(
+    pub(crate) fn pages_between(
         &self,
         group: usize,
-        name: &str,
+        column: usize,
         takes: impl Fn(&[u8], &[u8]) -> bool,
     ) -> Result<RowRanges, ReadError> {
-        let column = place_of(name);
         let index = self.page_values(group, column)?;
         let (ColumnIndexMetaData::BYTE_ARRAY(values)
         | ColumnIndexMetaData::FIXED_LEN_BYTE_ARRAY(values)) = index
@@ -132,21 +128,21 @@ impl<R: ReadAt + 'static> DayFile<R> {
 
     /// The smallest and the largest value of a column of texts or ids in a group. The exact ones,
     /// unless a text is very long.
-    pub(super) fn bounds(&self, group: usize, name: &str) -> Result<Bounds<'_>, ReadError> {
-        let statistics = self.column(group, place_of(name))?.statistics();
+    pub(crate) fn bounds(&self, group: usize, column: usize) -> Result<Bounds<'_>, ReadError> {
+        let statistics = self.column(group, column)?.statistics();
         Ok(statistics.and_then(|it| it.min_bytes_opt().zip(it.max_bytes_opt())))
     }
 
     /// The first and the last time of admission in a group.
-    pub(super) fn times(&self, group: usize) -> Result<Option<(i64, i64)>, ReadError> {
-        Ok(match self.column(group, place_of("started_at"))?.statistics() {
+    pub(crate) fn times(&self, group: usize) -> Result<Option<(i64, i64)>, ReadError> {
+        Ok(match self.column(group, self.time)?.statistics() {
             Some(Statistics::Int64(it)) => it.min_opt().copied().zip(it.max_opt().copied()),
             _ => None,
         })
     }
 
     fn share(&self, group: usize, filter: &RowFilter) -> Result<Share, ReadError> {
-        let (tenants, times) = (self.bounds(group, "tenant")?, self.times(group)?);
+        let (tenants, times) = (self.bounds(group, self.tenant)?, self.times(group)?);
         let has_none = tenants.is_some_and(|(least, most)| !filter.may_take_tenants(least, most))
             || times.is_some_and(|(least, most)| !filter.may_take_times(least, most));
         let all_tenants = filter.tenant.is_none()
@@ -162,7 +158,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
 }
 
 /// Appends rows that are behind all of `ranges`.
-pub(super) fn push(ranges: &mut RowRanges, rows: Range<usize>) {
+pub(crate) fn push(ranges: &mut RowRanges, rows: Range<usize>) {
     match ranges.last_mut() {
         _ if rows.is_empty() => {}
         Some(last) if last.end == rows.start => last.end = rows.end,
@@ -171,7 +167,7 @@ pub(super) fn push(ranges: &mut RowRanges, rows: Range<usize>) {
 }
 
 /// The rows that are in both.
-pub(super) fn common(a: &RowRanges, b: &RowRanges) -> RowRanges {
+pub(crate) fn common(a: &RowRanges, b: &RowRanges) -> RowRanges {
     let mut found = RowRanges::new();
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     while let (Some(one), Some(other)) = (a.peek(), b.peek()) {
@@ -186,7 +182,7 @@ pub(super) fn common(a: &RowRanges, b: &RowRanges) -> RowRanges {
 }
 
 /// The same rows in pieces that are read at once.
-pub(super) fn batches(ranges: &RowRanges) -> impl Iterator<Item = Range<usize>> + '_ {
+pub fn batches(ranges: &RowRanges) -> impl Iterator<Item = Range<usize>> + '_ {
     ranges.iter().flat_map(|range| {
         range.clone().step_by(BATCH_ROWS).map(|at| at..range.end.min(at + BATCH_ROWS))
     })

@@ -10,11 +10,14 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::blocks::{Blocks, ReadAt};
+use super::errors::in_group;
+use crate::error::ReadError;
 use crate::value::Value;
 
 /// The place of a reader in a column, and the values of some rows.
-pub(super) struct Cursor {
+pub struct Cursor {
     reader: ColumnReader,
+    group: usize,
     /// The row that comes next in the file.
     at: usize,
     nullable: bool,
@@ -38,10 +41,11 @@ impl Cursor {
     pub(super) fn new<R: ReadAt + 'static>(
         blocks: &Arc<Blocks<R>>,
         column: &ColumnChunkMetaData,
-        rows: usize,
+        (group, rows): (usize, usize),
         pages: Vec<PageLocation>,
-    ) -> Result<Self, ParquetError> {
-        let pages = SerializedPageReader::new(Arc::clone(blocks), column, rows, Some(pages))?;
+    ) -> Result<Self, ReadError> {
+        let pages = SerializedPageReader::new(Arc::clone(blocks), column, rows, Some(pages));
+        let pages = pages.map_err(in_group(group))?;
         let description = column.column_descr_ptr();
         let nullable = description.max_def_level() > 0;
         let reader = get_column_reader(description, Box::new(pages));
@@ -51,14 +55,23 @@ impl Cursor {
             ColumnReader::Int64ColumnReader(_) => Values::Int64(Vec::new()),
             ColumnReader::Int32ColumnReader(_) => Values::Int32(Vec::new()),
             ColumnReader::BoolColumnReader(_) => Values::Bool(Vec::new()),
-            _ => return Err(ParquetError::General("a column of another type".to_owned())),
+            _ => return Err(ReadError::group(group, "a column of another type")),
         };
         let levels = Vec::new();
-        Ok(Self { reader, at: 0, nullable, levels, values, next_level: 0, next_value: 0 })
+        Ok(Self { reader, group, at: 0, nullable, levels, values, next_level: 0, next_value: 0 })
     }
 
     /// Reads `count` rows from row `start` on, which is not before the last one that was read.
-    pub(super) fn read(&mut self, start: usize, count: usize) -> Result<(), ParquetError> {
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    pub fn read(&mut self, start: usize, count: usize) -> Result<(), ReadError> {
+        let group = self.group;
+        self.try_read(start, count).map_err(in_group(group))
+    }
+
+    /// Reads `count` rows from row `start` on, which is not before the last one that was read.
+    fn try_read(&mut self, start: usize, count: usize) -> Result<(), ParquetError> {
         (self.next_level, self.next_value) = (0, 0);
         self.levels.clear();
         let skip = start.checked_sub(self.at).ok_or_else(short)?;
@@ -93,7 +106,7 @@ impl Cursor {
     }
 
     /// The value of the next row. `None` is null.
-    pub(super) fn next(&mut self) -> Option<Value<'_>> {
+    pub fn next_value(&mut self) -> Option<Value<'_>> {
         if self.nullable {
             let level = self.levels.get(self.next_level).copied().unwrap_or(0);
             self.next_level += 1;

@@ -13,38 +13,29 @@ pub struct RowFilter {
     pub to: Option<Timestamp>,
 }
 
-/// A place in the order of admission, of a record or between two.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AdmissionKey {
-    /// Admission, in microseconds since 1970.
-    pub at: i64,
-    /// Id, as bytes; a prefix of it is before it.
-    pub id: Vec<u8>,
-}
-
 impl RowFilter {
-    pub(super) fn has_times(&self) -> bool {
+    pub(crate) fn has_times(&self) -> bool {
         self.from.is_some() || self.to.is_some()
     }
 
     /// Whether a request that was admitted at `at` is asked for.
-    pub(super) fn takes_time(&self, at: i64) -> bool {
+    pub(crate) fn takes_time(&self, at: i64) -> bool {
         self.may_take_times(at, at)
     }
 
     /// Whether one that was admitted from `least` to `most` may be.
-    pub(super) fn may_take_times(&self, least: i64, most: i64) -> bool {
+    pub(crate) fn may_take_times(&self, least: i64, most: i64) -> bool {
         self.from.is_none_or(|from| most >= from.as_microsecond())
             && self.to.is_none_or(|to| least < to.as_microsecond())
     }
 
-    pub(super) fn takes_tenant(&self, tenant: &[u8]) -> bool {
+    pub(crate) fn takes_tenant(&self, tenant: &[u8]) -> bool {
         self.tenant.as_ref().is_none_or(|only| only.as_bytes() == tenant)
     }
 
     /// Whether a tenant from `least` to `most` may be. Either may be cut off: then `least` is
     /// smaller, and `most` is larger, than any tenant.
-    pub(super) fn may_take_tenants(&self, least: &[u8], most: &[u8]) -> bool {
+    pub(crate) fn may_take_tenants(&self, least: &[u8], most: &[u8]) -> bool {
         self.tenant.as_ref().is_none_or(|only| least <= only.as_bytes() && only.as_bytes() <= most)
     }
 }
