@@ -36,6 +36,9 @@ const PAGE_BYTES: usize = 64 << 10;
 /// Bytes of a dictionary that is tried for values that hardly ever repeat.
 const TRIED_DICTIONARY_BYTES: usize = 32 << 10;
 
+/// The level of zstd that has the smallest memory.
+const FAST_LEVEL: i32 = 1;
+
 /// How a file is laid out.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
@@ -65,7 +68,7 @@ impl Layout {
         group_rows: 128 << 10,
         group_bytes: 64 << 20,
         page_rows: 20_000,
-        zstd_level: 1,
+        zstd_level: FAST_LEVEL,
         dictionary_bytes: 1 << 20,
         tries_dictionaries: false,
         searched: &[],
@@ -299,6 +302,10 @@ impl RowWriter<'_> {
     }
 }
 
+fn zstd(level: i32) -> Result<Compression, ParquetError> {
+    Ok(Compression::ZSTD(ZstdLevel::try_new(level)?))
+}
+
 fn properties(layout: &Layout, fields: &[Field]) -> Result<Arc<WriterProperties>, ParquetError> {
     let column = |name: &str| fields.iter().position(|field| field.name == name);
     let sorted = layout.sorted.iter().filter_map(|name| {
@@ -308,7 +315,7 @@ fn properties(layout: &Layout, fields: &[Field]) -> Result<Arc<WriterProperties>
     let sorted = Some(sorted.collect::<Vec<_>>()).filter(|sorted| !sorted.is_empty());
     let mut builder = WriterProperties::builder()
         .set_created_by(concat!("taximeter version ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(layout.zstd_level)?))
+        .set_compression(zstd(layout.zstd_level)?)
         .set_data_page_size_limit(PAGE_BYTES)
         .set_data_page_row_count_limit(layout.page_rows)
         .set_dictionary_page_size_limit(layout.dictionary_bytes)
@@ -329,6 +336,10 @@ fn properties(layout: &Layout, fields: &[Field]) -> Result<Arc<WriterProperties>
             builder = builder.set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
         }
         let tries = layout.tries_dictionaries && field.may_repeat();
+        if !field.is_bytes() {
+            // Numbers are packed already. Their compressors stay small.
+            builder = builder.set_column_compression(path.clone(), zstd(FAST_LEVEL)?);
+        }
         if field.distinct {
             builder = builder
                 .set_column_dictionary_enabled(path.clone(), tries)

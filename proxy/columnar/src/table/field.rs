@@ -67,6 +67,18 @@ impl Field {
         }
     }
 
+    /// Whether values are texts or bytes of another kind.
+    pub(super) const fn is_bytes(&self) -> bool {
+        matches!(
+            self.kind,
+            FieldKind::Text
+                | FieldKind::Json
+                | FieldKind::Bytes
+                | FieldKind::Uuid
+                | FieldKind::Decimal { .. }
+        )
+    }
+
     /// Whether some of the values that hardly ever repeat are few in some files: durations of a
     /// stage, tokens of requests that are all alike.
     pub(super) const fn may_repeat(&self) -> bool {

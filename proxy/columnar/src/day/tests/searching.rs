@@ -1,5 +1,7 @@
 use std::sync::LazyLock;
 
+use taximeter_ledger::TenantId;
+
 use super::*;
 
 /// 1000 requests.
@@ -102,6 +104,20 @@ proptest! {
             .unwrap();
         prop_assert_eq!(&found, &backward);
     }
+}
+
+#[test]
+fn tenants_with_long_names_are_told_apart() {
+    let name = |number: u32| format!("{}{}", "é".repeat(50), number % 3);
+    let of = |number| Record { tenant: TenantId(name(number).into()), ..record(number) };
+    let file = open(sealed(&SMALL, (0..600).map(of).collect()).file.out);
+    for number in 0..4 {
+        let filter = RowFilter { tenant: Some(name(number)), ..RowFilter::default() };
+        assert_eq!(file.count(&filter).unwrap(), 200);
+        assert_eq!(rows(&file, filter).len(), 200);
+    }
+    let filter = RowFilter { tenant: Some("é".repeat(50)), ..RowFilter::default() };
+    assert_eq!(file.count(&filter).unwrap(), 0);
 }
 
 /// Counts the bytes that are read.
