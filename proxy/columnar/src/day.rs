@@ -3,6 +3,7 @@
 mod check;
 mod file;
 mod footer;
+mod known;
 mod merge;
 mod pick;
 mod scan;

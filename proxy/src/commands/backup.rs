@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use tar::{Builder, Header};
 use taximeter_journal::{LEDGER, in_copy};
-use taximeter_store::{HeldStore, StoreError};
+use taximeter_store::{DAYS, HeldStore, StoreError};
 
 use super::failure::Failure;
 use super::ledger::data_dir;
@@ -63,9 +63,9 @@ pub(crate) fn run(
         return Err(Failure::from(StoreError::NoDataDir(dir)).into());
     }
     let mut copy = if args.to == Path::new(STDOUT) {
-        Copy { to: To::Archive(Builder::new(out)), files: 0, bytes: 0 }
+        Copy::new(To::Archive(Builder::new(out)))
     } else {
-        Copy { to: To::folder(&args.to)?, files: 0, bytes: 0 }
+        Copy::new(To::folder(&args.to)?)
     };
     // The store comes first. Its entries are then in the journal or older than it. Where the store is
     // locked, no journal file is deleted meanwhile.
@@ -74,9 +74,10 @@ pub(crate) fn run(
         copy.add(name, file)?;
     }
     store.iter().try_for_each(HeldStore::check).map_err(Failure::from)?;
+    copy.has_days = store.is_some();
     copy.all_below(&dir, "")?;
     drop(store);
-    let Copy { to, files, bytes } = copy;
+    let Copy { to, files, bytes, .. } = copy;
     to.finish()?;
     writeln!(err, "{files} files, {bytes} bytes")?;
     Ok(())
@@ -98,9 +99,15 @@ struct Copy<'a, W: Write> {
     to: To<'a, W>,
     files: u64,
     bytes: u64,
+    /// Whether the files of days were copied with the store that names them.
+    has_days: bool,
 }
 
-impl<W: Write> Copy<'_, W> {
+impl<'a, W: Write> Copy<'a, W> {
+    const fn new(to: To<'a, W>) -> Self {
+        Self { to, files: 0, bytes: 0, has_days: false }
+    }
+
     /// Copies all files in a folder and its subfolders. `prefix` is the start of their names.
     fn all_below(&mut self, dir: &Path, prefix: &str) -> anyhow::Result<()> {
         let mut entries = fs::read_dir(dir)
@@ -112,7 +119,7 @@ impl<W: Write> Copy<'_, W> {
             let name = name
                 .to_str()
                 .with_context(|| format!("the file name {} is not UTF-8", path.display()))?;
-            if is_left_out(name) {
+            if is_left_out(name) || (self.has_days && prefix.is_empty() && name == DAYS) {
                 continue;
             }
             let whole = format!("{prefix}{name}");

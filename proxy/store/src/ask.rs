@@ -5,13 +5,14 @@ use std::ops::ControlFlow;
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::export::Entries;
 use taximeter_billing::{BilledRequest, Hour, HourKey, Period};
-use taximeter_ledger::{Correction, Record, RefusalCount, RequestId};
+use taximeter_journal::REQUESTS;
+use taximeter_ledger::{Correction, LedgerId, Record, RefusalCount, RequestId};
 use uuid::Uuid;
 
 use super::Store;
 use super::batch::Hours;
 use super::cursor::{Cursor, Order};
-use super::database::{AdmissionKey, Filter, Written};
+use super::database::{AdmissionKey, Filter, SoundDays, Written};
 use super::error::StoreError;
 use super::granularity::Granularity;
 
@@ -223,6 +224,24 @@ impl Store {
         let done = done?;
         released?;
         Ok(done)
+    }
+
+    /// Up to which entry of the journal of requests, which is one of `ledger`, each request has left the
+    /// tables for a file of its day, or leaves nothing. A PostgreSQL database keeps them all.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn sealed_through(&mut self, ledger: LedgerId) -> Result<u64, StoreError> {
+        self.database.sealed_through(REQUESTS, ledger)
+    }
+
+    /// Compares each file of requests with what was written, and shows `tell` what is wrong.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(super) fn check_days(
+        &mut self,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<SoundDays, StoreError> {
+        self.database.check_days(tell)
     }
 
     /// The number of the newest record. Every record that is fed later has a higher number.

@@ -200,9 +200,14 @@ impl NewHours {
         self.hours.add_correction(post, correction);
     }
 
-    /// How many sums of requests there are.
+    /// Adds a request that no batch has.
+    pub(super) fn add_read(&mut self, post: &Post<'_>) {
+        self.hours.add_post(post);
+    }
+
+    /// How many sums there are.
     pub(super) fn len(&self) -> usize {
-        self.running.len()
+        self.running.len() + self.hours.len()
     }
 
     /// The sums.

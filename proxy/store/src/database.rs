@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
-use taximeter_ledger::{Correction, Position, Record, RefusalCount};
+use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
 use super::error::StoreError;
@@ -58,6 +58,18 @@ pub(super) trait Database: fmt::Debug + Send {
     /// The number of the newest request, 0 when there is none. Numbers are given in order of
     /// arrival, and none is seen before all lower ones are.
     fn newest(&mut self) -> Result<i64, StoreError>;
+
+    /// Up to which entry of `journal`, which is one of `ledger`, no request is in the tables: it has no
+    /// further request there, or files have them. A database without files has all of them for good.
+    fn sealed_through(&mut self, journal: &str, ledger: LedgerId) -> Result<u64, StoreError> {
+        let _ = ledger;
+        Ok(self.cursor(journal)?.map_or(0, |cursor| cursor.seq))
+    }
+
+    /// Compares each file of requests with what was written, and shows what is wrong.
+    fn check_days(&mut self, _tell: &mut dyn FnMut(String)) -> Result<SoundDays, StoreError> {
+        Ok(SoundDays::default())
+    }
 
     /// Shows each hour of whole hours `hours`, of one tenant or of all, in order of time; of one
     /// key several where their sum would be too large. What `granularity` does not tell apart comes in
@@ -166,6 +178,15 @@ pub struct Rebuilt {
     pub kept_corrections: u64,
 }
 
+/// Files of requests that are as they were written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SoundDays {
+    /// How many files.
+    pub(super) files: u64,
+    /// Their requests.
+    pub(super) requests: u64,
+}
+
 /// Complete payloads of requests, one after the other in one piece of memory. The next ones
 /// are read into the same memory.
 #[derive(Debug, Default)]
@@ -227,7 +248,7 @@ impl Filter {
 }
 
 /// A place in the order of admission, of a record or between two.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct AdmissionKey {
     /// Admission, in microseconds since 1970.
     pub(super) at: i64,

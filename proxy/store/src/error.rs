@@ -54,13 +54,21 @@ pub enum StoreError {
     },
     /// Not a store, or not whole.
     #[error(
-        "the store {store} is damaged: {source}; move it away and run this again, and it is built \
-         anew from the journal"
+        "the store {store} is damaged: {source}; move it away, but not the folder `days` beside it, and \
+         run this again: it is built anew from the journal and from the files there"
     )]
     Damaged {
         /// Where it is.
         store: String,
         /// What does not fit.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A file that has the requests of a day is damaged or missing.
+    #[error("cannot read {}, which has requests of a day: {source}; restore the file from a backup", file.display())]
+    DayFile {
+        /// The file.
+        file: PathBuf,
+        /// Where in it, and what is wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A database has something else than what was written.

@@ -12,8 +12,9 @@
 //!   the same time.
 //! - Nothing is ever removed from the store. It survives a power cut, because the journal may drop
 //!   segments that the store has.
-//! - The store can be rebuilt from the journals at any time. It keeps what the journals no longer
-//!   have.
+//! - Each request is in one place at any moment: in the tables, or in a file of its day.
+//! - The store can be rebuilt from the journals and the files of days at any time. It keeps what the
+//!   journals no longer have.
 //!
 //! This crate knows no clients, engines or wire formats. How bills and export formats look is in
 //! `billing`.
@@ -24,7 +25,7 @@
 //! next to it: `feed` (journals to batches), `rejected` (entries that cannot be read, one file
 //! each), `post` (the members that the store reads of a record), `forms` (what many requests have
 //! in common), `batch` (a batch, added up per hour), `granularity` (several hours in one sum),
-//! `ask` (questions), `audit` (whether the sums are those of the requests), `old_rows` (rows of an
+//! `ask` (questions), `sealing` (when requests leave for files), `audit` (whether the sums are those of the requests), `old_rows` (rows of an
 //! older version, for `convert`). A thread of `serve` feeds the store, and so does every command
 //! that queries it and may write it. Others only read it (`reading.rs`).
 //!
@@ -54,6 +55,14 @@
 //!
 //! A gateway that feeds PostgreSQL notes this in its data directory (`fed.rs`). So a command that
 //! is pointed at the directory does not answer from the incomplete SQLite file there.
+//!
+//! # Files of days
+//!
+//! Requests leave SQLite for Parquet files (`columnar`), some of a UTC day of admission at a time, and the
+//! files of a day become one when the day is closed. `sealing.rs` says when, `sqlite/sealer.rs` does it,
+//! and `sqlite/days.rs` says how. A table names the files that count. A request leaves in the transaction
+//! that names its file, so a crash at any step loses nothing and doubles nothing. Questions read tables
+//! and files as of one moment. The sums per hour stay in SQLite. PostgreSQL has no such files.
 //!
 //! # PostgreSQL
 //!
@@ -99,6 +108,7 @@ pub mod push;
 mod reading;
 pub mod refusals;
 mod rejected;
+mod sealing;
 pub mod signing;
 mod sqlite;
 pub mod terms;
@@ -122,7 +132,9 @@ pub(crate) use self::granularity::Granularity;
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
 pub use self::keeper::check_keeper;
 pub use self::post::{Place, Post};
+pub use self::sealing::SealPolicy;
 pub use self::sqlite::Held as HeldStore;
+pub use self::sqlite::{DAYS, SealWork, Sealer};
 
 use self::database::Database;
 use self::postgres::Postgres;

@@ -22,6 +22,7 @@ mod reading;
 mod rebuild;
 mod refusals;
 mod removal;
+mod sealing;
 
 use std::fs;
 
@@ -358,8 +359,8 @@ fn the_store_of_another_version_is_left_alone() {
         assert_eq!(kept, version);
         error
     };
-    for version in [1, 5] {
-        let StoreError::Format { found, known: 4, .. } = refused(version) else {
+    for version in [1, 6] {
+        let StoreError::Format { found, known: 5, .. } = refused(version) else {
             panic!("{version}")
         };
         assert_eq!(found, version);

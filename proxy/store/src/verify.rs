@@ -17,6 +17,7 @@ use taximeter_journal::{CORRECTIONS, Examination};
 use self::account::{Account, account};
 use self::compare::compare;
 use super::Store;
+use super::database::SoundDays;
 use super::journals::feeds_to_read;
 
 pub use self::error::{Steps, VerifyError};
@@ -33,6 +34,7 @@ pub fn verify(
     steps: &mut Steps<'_>,
     findings: &mut Findings,
 ) -> Result<(), VerifyError> {
+    let are_sound = check_days(store, findings)?;
     let mut requests = account(data_dir, Account::default(), steps)?;
     requests.tell("journal", data_dir, findings);
     // A journal that is not whole has been told, and cannot be fed.
@@ -49,6 +51,13 @@ pub fn verify(
             store.catch_up(&mut feeds_to_read(data_dir))?;
         }
     }
+    if !are_sound {
+        findings.note(
+            "the store is not compared with the journal, because not all of its files can be read"
+                .to_owned(),
+        );
+        return Ok(());
+    }
     compare(store, &mut requests, &mut corrections, [data_dir, &dir], steps, findings)?;
     let Examination { first, faults, is_written, .. } = &requests.examination;
     if faults.is_empty() {
@@ -57,4 +66,18 @@ pub fn verify(
         requests.refusals.compare(store, is_whole, findings)?;
     }
     Ok(())
+}
+
+/// Reads the files of days whole. Whether all are as they were written.
+fn check_days(store: &mut Store, findings: &mut Findings) -> Result<bool, VerifyError> {
+    let mut are_sound = true;
+    let sound = store.check_days(&mut |wrong| {
+        are_sound = false;
+        findings.tell(wrong);
+    })?;
+    if sound.files > 0 {
+        let SoundDays { files, requests } = sound;
+        findings.hear(format!("days: {files} files of {requests} records, each as written"));
+    }
+    Ok(are_sound)
 }

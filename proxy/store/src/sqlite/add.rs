@@ -7,9 +7,9 @@ use sha2::{Digest as _, Sha256};
 use taximeter_ledger::{Correction, RequestId};
 
 use super::ask::{self, unreadable};
-use super::hours;
+use super::days::{self, Days};
 use super::known::Known;
-use super::refusals;
+use super::{hours, refusals};
 use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
 use crate::forms::Form;
 use crate::post::Post;
@@ -48,9 +48,13 @@ const WAIT_NO_LONGER: &str = "
 const SET_CURSOR: &str = "INSERT OR REPLACE INTO cursors VALUES (?1, ?2, ?3)";
 
 /// Adds what is new, to the hours as well. Needs an open transaction.
-pub(super) fn whole(connection: &Connection, new: &Batch<'_>) -> rusqlite::Result<Added> {
+pub(super) fn whole(
+    connection: &Connection,
+    days: &mut Days,
+    new: &Batch<'_>,
+) -> rusqlite::Result<Added> {
     let (mut known, mut hours) = (Known::default(), NewHours::default());
-    let added = batch(connection, &mut known, new, &mut hours)?;
+    let added = batch(connection, (&mut known, days), new, &mut hours)?;
     hours::add(connection, &mut known, hours)?;
     Ok(added)
 }
@@ -59,11 +63,12 @@ pub(super) fn whole(connection: &Connection, new: &Batch<'_>) -> rusqlite::Resul
 /// Needs an open transaction.
 pub(super) fn batch(
     connection: &Connection,
-    known: &mut Known,
+    (known, days): (&mut Known, &mut Days),
     batch: &Batch<'_>,
     hours: &mut NewHours,
 ) -> rusqlite::Result<Added> {
     known.check(connection)?;
+    days.list(connection)?;
     let mut added = Added::default();
     let waiting = connection.query_row(ANY_WAITING, [], |row| row.get(0))?;
     let mut forms = vec![None; batch.forms.len()];
@@ -73,6 +78,8 @@ pub(super) fn batch(
     let times = batch.posts.iter().map(|post| post.numbers.started_at.as_microsecond());
     let mut posts: Vec<_> = times.zip(&batch.posts).collect();
     posts.sort_by_key(|(at, _)| *at);
+    let sealed = days::sealed(days, posts.iter().map(|(at, post)| (*at, post.bytes.id)))?;
+    posts.retain(|(_, post)| !sealed.contains(&post.bytes.id));
     let mut rows = Vec::with_capacity(AT_ONCE);
     for posts in posts.chunks(AT_ONCE) {
         rows.clear();
@@ -94,7 +101,7 @@ pub(super) fn batch(
         }
     }
     for amendment in &batch.corrections {
-        added.corrections += u64::from(add_correction(connection, amendment, hours)?);
+        added.corrections += u64::from(add_correction(connection, days, amendment, hours)?);
     }
     refusals::add(connection, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
@@ -189,6 +196,7 @@ fn add_waiting(
 /// Whether the correction was new.
 fn add_correction(
     connection: &Connection,
+    days: &mut Days,
     amendment: &Amendment<'_>,
     hours: &mut NewHours,
 ) -> rusqlite::Result<bool> {
@@ -200,7 +208,12 @@ fn add_correction(
         ask::payload(row, 2, &mut payload)?;
         Ok((ask::place(row, 0)?, payload))
     };
-    let request = connection.prepare_cached(REQUEST)?.query_row(key, read).optional()?;
+    let mut request = connection.prepare_cached(REQUEST)?.query_row(key, read).optional()?;
+    if request.is_none() {
+        let mut payload = Vec::new();
+        let place = days::find(days, at, correction.corrects, &mut payload)?;
+        request = place.map(|place| (place, payload));
+    }
     let added = connection.prepare_cached(ADD_CORRECTION)?.execute(params![
         correction.id.0.as_bytes(),
         at,

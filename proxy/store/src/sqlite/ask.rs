@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use rusqlite::types::Type;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use rust_decimal::Decimal;
 use taximeter_billing::Period;
@@ -31,6 +31,16 @@ const CORRECTIONS: &str = "
         AND (?3 IS NULL OR tenant = ?3)
     ORDER BY corrections.started_at, corrects, made_at, corrections.number";
 
+/// The same where requests may have left the table: those columns are null then.
+const ALL_CORRECTIONS: &str = "
+    SELECT ledger, requests.seq, requests.id, strings, members, correction
+    FROM corrections LEFT JOIN requests
+        ON requests.started_at = corrections.started_at AND requests.id = corrects
+        LEFT JOIN forms ON forms.number = form
+    WHERE corrections.started_at >= ?1 AND corrections.started_at < ?2 AND waiting = 0
+        AND (?3 IS NULL OR tenant IS NULL OR tenant = ?3)
+    ORDER BY corrections.started_at, corrects, made_at, corrections.number";
+
 const ENTRIES: &str = "
     SELECT ledger, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
@@ -43,6 +53,15 @@ const TENANTS: &str = "
         FROM requests CROSS JOIN forms ON forms.number = form
         WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)
         LIMIT 1000)";
+const NAMES_OF_TENANTS: &str = "
+    SELECT DISTINCT tenant
+    FROM requests CROSS JOIN forms ON forms.number = form
+    WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)
+    LIMIT 1000";
+const COUNT: &str = "
+    SELECT count(*)
+    FROM requests CROSS JOIN forms ON forms.number = form
+    WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3) AND requests.number <= ?4";
 const COUNT_CORRECTIONS: &str = "
     SELECT count(*)
     FROM corrections CROSS JOIN requests
@@ -83,6 +102,10 @@ const ARRIVED: &str = "
     ORDER BY requests.number
     LIMIT ?6";
 
+/// The table has no index by entry: who asks this reads all of it.
+const FIRST_SEQ: &str = "
+    SELECT min(seq) FROM requests CROSS JOIN forms ON forms.number = form WHERE ledger = ?1";
+
 pub(super) fn cursor(connection: &Connection, journal: &str) -> rusqlite::Result<Option<Position>> {
     let read = |row: &Row<'_>| {
         Ok(Position { seq: row.get(0).map(i64::cast_unsigned)?, chain: row.get(1)? })
@@ -92,6 +115,16 @@ pub(super) fn cursor(connection: &Connection, journal: &str) -> rusqlite::Result
 
 pub(super) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached(NEWEST)?.query_row([], |row| row.get(0))
+}
+
+/// The first entry of a ledger whose request is in the table.
+pub(super) fn first_seq(
+    connection: &Connection,
+    ledger: LedgerId,
+) -> rusqlite::Result<Option<u64>> {
+    let mut first = connection.prepare_cached(FIRST_SEQ)?;
+    let seq: Option<i64> = first.query_row([ledger.0.as_bytes()], |row| row.get(0))?;
+    Ok(seq.map(i64::cast_unsigned))
 }
 
 pub(super) fn posts(
@@ -120,6 +153,29 @@ pub(super) fn corrections(
     })
 }
 
+/// Sees a correction, and its request if that is in the table.
+pub(super) type CorrectionVisitor<'a> =
+    dyn FnMut(Option<&Post<'_>>, &Correction) -> rusqlite::Result<ControlFlow<()>> + 'a;
+
+/// The same, also of requests that are not in the table.
+pub(super) fn all_corrections(
+    connection: &Connection,
+    period: Period,
+    tenant: Option<&str>,
+    visit: &mut CorrectionVisitor<'_>,
+) -> rusqlite::Result<()> {
+    let mut buffer = Vec::new();
+    each(connection, ALL_CORRECTIONS, params![from(period), to(period), tenant], |row| {
+        let correction = Correction::decode(bytes(row, 5)?);
+        let correction = correction.map_err(|error| unreadable(5, error))?;
+        if row.get_ref(2)? == ValueRef::Null {
+            return visit(None, &correction);
+        }
+        visit(Some(&post(row, &mut buffer)?), &correction)
+    })
+}
+
+/// Without the number of corrections.
 pub(super) fn entries(
     connection: &Connection,
     period: Period,
@@ -135,9 +191,38 @@ pub(super) fn entries(
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    let mut count = connection.prepare_cached(COUNT_CORRECTIONS)?;
-    entries.corrections = count.query_row(asked, |row| row.get(0).map(i64::cast_unsigned))?;
     Ok(entries)
+}
+
+pub(super) fn count_corrections(
+    connection: &Connection,
+    period: Period,
+    tenant: Option<&str>,
+) -> rusqlite::Result<u64> {
+    let asked = params![from(period), to(period), tenant];
+    let mut count = connection.prepare_cached(COUNT_CORRECTIONS)?;
+    count.query_row(asked, |row| row.get(0).map(i64::cast_unsigned))
+}
+
+/// How many requests there are from one time to before another one.
+pub(super) fn count(
+    connection: &Connection,
+    filter: &Filter,
+    newest: i64,
+    (from, to): (i64, i64),
+) -> rusqlite::Result<u64> {
+    let asked = params![from, to, filter.tenant, newest];
+    let mut count = connection.prepare_cached(COUNT)?;
+    count.query_row(asked, |row| row.get(0).map(i64::cast_unsigned))
+}
+
+pub(super) fn names_of_tenants(
+    connection: &Connection,
+    period: Period,
+    tenant: Option<&str>,
+) -> rusqlite::Result<Vec<String>> {
+    let mut names = connection.prepare_cached(NAMES_OF_TENANTS)?;
+    names.query_map(params![from(period), to(period), tenant], |row| row.get(0))?.collect()
 }
 
 pub(super) fn tenants(
@@ -200,14 +285,56 @@ pub(super) fn admitted_before(
     query.query_map(asked, read)?.collect()
 }
 
+/// A request that is not read yet.
+#[derive(Debug, Clone)]
+pub(super) struct KeyedRow {
+    pub(super) key: AdmissionKey,
+    pub(super) place: Place,
+    /// The complete payload of its entry.
+    pub(super) payload: Vec<u8>,
+}
+
+/// The same as `admitted`, not read yet.
+pub(super) fn rows(
+    connection: &Connection,
+    filter: &Filter,
+    newest: i64,
+    start: &AdmissionKey,
+    limit: u32,
+) -> rusqlite::Result<Vec<KeyedRow>> {
+    let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
+    connection.prepare_cached(ADMITTED)?.query_map(asked, keyed)?.collect()
+}
+
+/// The same as `admitted_before`, not read yet.
+pub(super) fn rows_before(
+    connection: &Connection,
+    filter: &Filter,
+    newest: i64,
+    end: &AdmissionKey,
+    limit: u32,
+) -> rusqlite::Result<Vec<KeyedRow>> {
+    let (since, before) = (filter.since(), filter.before());
+    let asked = params![end.at, end.id, since, before, filter.tenant, newest, limit];
+    connection.prepare_cached(ADMITTED_BEFORE)?.query_map(asked, keyed)?.collect()
+}
+
+fn keyed(row: &Row<'_>) -> rusqlite::Result<KeyedRow> {
+    let mut whole = Vec::new();
+    payload(row, 3, &mut whole)?;
+    Ok(KeyedRow { key: admission_key(row, 3)?, place: place(row, 1)?, payload: whole })
+}
+
+/// Where the last `count` begin that were admitted from one time to before another one.
 pub(super) fn key_of_last(
     connection: &Connection,
     filter: &Filter,
     newest: i64,
+    (from, to): (i64, i64),
     count: u32,
 ) -> rusqlite::Result<Option<AdmissionKey>> {
     let offset = count.saturating_sub(1);
-    let asked = params![filter.since(), filter.before(), filter.tenant, newest, offset];
+    let asked = params![from, to, filter.tenant, newest, offset];
     connection.prepare_cached(KEY_OF_LAST)?.query_row(asked, |row| admission_key(row, 1)).optional()
 }
 

@@ -9,6 +9,7 @@ use taximeter_ledger::{LedgerId, Payload};
 
 use super::add;
 use super::ask::unreadable;
+use super::days::Days;
 use super::schema;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
@@ -104,7 +105,7 @@ fn add_requests(
             .and_then(|post| batch.push_post(Place { ledger, seq: *seq }, post))
             .map_err(|error| unreadable(2, error))?;
     }
-    add::whole(connection, &batch).map(|added| added.posts)
+    add::whole(connection, &mut Days::default(), &batch).map(|added| added.posts)
 }
 
 fn add_corrections(connection: &Connection, rows: &[OldRow]) -> rusqlite::Result<u64> {
@@ -113,5 +114,5 @@ fn add_corrections(connection: &Connection, rows: &[OldRow]) -> rusqlite::Result
         let amendment = Amendment::read(*seq, payload);
         batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
     }
-    add::whole(connection, &batch).map(|added| added.corrections)
+    add::whole(connection, &mut Days::default(), &batch).map(|added| added.corrections)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rusqlite::ErrorCode;
 
+use super::days::found;
 use crate::error::StoreError;
 
 /// How long to wait for another process that writes.
@@ -47,6 +48,10 @@ pub(super) fn no_copy(
 }
 
 pub(super) fn fault(path: &Path, source: rusqlite::Error) -> StoreError {
+    let source = match found(source) {
+        Ok(fault) => return fault,
+        Err(source) => source,
+    };
     let store = path.display().to_string();
     let damaged = matches!(
         source.sqlite_error_code(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::days::{self, FOLDER};
 use super::files::fault;
 use super::reading::{self, Unchanged};
 
@@ -19,10 +20,12 @@ use crate::keeper::{STORE, may_write};
 
 /// How long to wait for a gateway that feeds it.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often a view is begun of which a file goes meanwhile.
+const VIEWS_MAX: usize = 5;
 /// The database, and what was written to it and is not in its file yet.
 const FILES: [&str; 2] = [STORE, "store.sqlite-wal"];
 
-/// The store of a data directory, which does not change until this is dropped. A feeder waits, or
+/// The store of a data directory with the files of days, which does not change until this is dropped. A feeder waits, or
 /// tries again later. One that this process may not write can grow, behind what this shows.
 #[derive(Debug)]
 pub struct Held {
@@ -32,7 +35,7 @@ pub struct Held {
     unchanged: Option<(PathBuf, Unchanged)>,
     /// Its files, by their names. Closed behind the connection: a file that a process closes takes
     /// all of its locks on that file along.
-    files: Vec<(&'static str, File)>,
+    files: Vec<(String, File)>,
 }
 
 impl Held {
@@ -44,8 +47,17 @@ impl Held {
         if !path.exists() {
             return Ok(None);
         }
-        if may_write(data_dir) { Self::still(data_dir, path) } else { Self::view(data_dir, path) }
-            .map(Some)
+        if may_write(data_dir) {
+            return Self::still(data_dir, path).map(Some);
+        }
+        let mut tried = 1;
+        loop {
+            // A gateway may replace a file of a day before it is opened here.
+            match Self::view(data_dir, path.clone()) {
+                Err(StoreError::DayFile { .. }) if tried < VIEWS_MAX => tried += 1,
+                held => return held.map(Some),
+            }
+        }
     }
 
     fn still(data_dir: &Path, path: PathBuf) -> Result<Self, StoreError> {
@@ -78,16 +90,28 @@ impl Held {
         data_dir: &Path,
         path: &Path,
     ) -> Result<Self, StoreError> {
-        let open = |name| match File::open(data_dir.join(name)) {
+        let open = |name: &str| match File::open(data_dir.join(name)) {
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => None,
-            opened => Some(opened.map(|file| (name, file))),
+            opened => Some(opened.map(|file| (name.to_owned(), file))),
         };
         let files: io::Result<_> = FILES.into_iter().filter_map(open).collect();
         let unavailable = |source: io::Error| StoreError::Unavailable {
             store: path.display().to_string(),
             source: source.into(),
         };
-        Ok(Self { connection, unchanged, files: files.map_err(unavailable)? })
+        let mut files: Vec<_> = files.map_err(unavailable)?;
+        let names = match &connection {
+            Some(connection) => days::names_of(connection).map_err(|error| fault(path, error))?,
+            // Nobody writes, so that the folder does not change.
+            None => days::day_names(&data_dir.join(FOLDER)).map_err(unavailable)?,
+        };
+        for name in names.into_iter().map(|name| format!("{FOLDER}/{name}")) {
+            let file = data_dir.join(&name);
+            let opened = File::open(&file)
+                .map_err(|error| StoreError::DayFile { file, source: error.into() })?;
+            files.push((name, opened));
+        }
+        Ok(Self { connection, unchanged, files })
     }
 
     /// Errors: the files were changed since they were opened, although nobody could hold them still.
@@ -99,7 +123,7 @@ impl Held {
     }
 
     /// Its files, by their names in the data directory.
-    pub fn files(&self) -> &[(&'static str, File)] {
+    pub fn files(&self) -> &[(String, File)] {
         &self.files
     }
 }

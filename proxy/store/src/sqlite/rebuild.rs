@@ -4,17 +4,25 @@
 //! again. So neither the database nor its log takes much more room than one store meanwhile. All of
 //! it is one transaction: others see the store as it was, also after a crash.
 //!
-//! Counts of refusals stay where they are: those that the journals have take their own places.
+//! Counts of refusals stay where they are: those that the journals have take their own places. So do
+//! requests that have left the tables: their hours are made of the files that have them.
+
+use std::fs::File;
 
 use rusqlite::{Connection, Row};
+use taximeter_columnar::{DayFile, RowFilter};
 use taximeter_ledger::Payload;
 
-use super::add;
 use super::ask::{self, unreadable};
-use super::schema;
-use crate::batch::{Amendment, Batch};
+use super::days::{self, Days, FileFault};
+use super::known::Known;
+use super::{add, schema};
+use crate::batch::{Amendment, Batch, NewHours};
 use crate::database::Rebuilt;
-use crate::post::Place;
+use crate::post::{Place, Post};
+
+/// Most sums that wait before they are written: bounds their memory.
+const SUMS_MAX: usize = 2048;
 
 /// Requests and corrections read at once.
 const PAGE: u32 = 512;
@@ -58,8 +66,56 @@ pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(REPLACE)
 }
 
+/// Adds the requests of all files of days to the hours. Needs an open transaction.
+pub(super) fn add_days(connection: &Connection, days: &mut Days) -> rusqlite::Result<()> {
+    days.list(connection)?;
+    let (files, mut known) = (days.files(), Known::default());
+    for file in &*files {
+        let opened = days.open(file)?;
+        add_file(connection, &mut known, &opened)
+            .map_err(|error| days.fault_in(&file.name, error))?;
+    }
+    if files.is_empty() { Ok(()) } else { days::hide_first(connection) }
+}
+
+/// Makes the list of files anew of the files themselves, and adds their requests to the hours. Needs an
+/// open transaction, and no requests.
+pub(super) fn adopt(connection: &Connection, days: &mut Days) -> rusqlite::Result<()> {
+    let mut known = Known::default();
+    for found in days::found_files(days)? {
+        let times = add_file(connection, &mut known, &found.day)
+            .map_err(|error| days.fault_in(&found.name, error))?;
+        days::add(connection, &found.described(days, times)?)?;
+        days::hide_first(connection)?;
+    }
+    Ok(())
+}
+
+/// Adds the requests of a file to the hours: when the first and the last one was admitted.
+fn add_file(
+    connection: &Connection,
+    known: &mut Known,
+    file: &DayFile<File>,
+) -> Result<(i64, i64), FileFault> {
+    let (mut first, mut last) = (i64::MAX, i64::MIN);
+    let mut hours = NewHours::default();
+    let mut scan = file.scan(RowFilter::default());
+    while let Some(row) = scan.next_row()? {
+        let place = Place { ledger: row.place.ledger, seq: row.place.seq };
+        let post = Post::read(place, row.payload).map_err(|error| unreadable(2, error))?;
+        let at = row.record.started_at.as_microsecond();
+        (first, last) = (first.min(at), last.max(at));
+        hours.add_read(&post);
+        if hours.len() > SUMS_MAX {
+            super::hours::add(connection, known, std::mem::take(&mut hours))?;
+        }
+    }
+    super::hours::add(connection, known, hours)?;
+    Ok((first, last))
+}
+
 /// Adds what was set aside and did not come again.
-pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
+pub(super) fn keep(connection: &Connection, days: &mut Days) -> rusqlite::Result<Rebuilt> {
     let mut kept = Rebuilt::default();
     let whole = |row: &Row<'_>, payload: &mut Vec<u8>| ask::payload(row, 3, payload);
     each_page(connection, OLD_REQUESTS, whole, |rows| {
@@ -72,7 +128,7 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
                 .and_then(|post| batch.push_post(*place, post))
                 .map_err(|error| unreadable(2, error))?;
         }
-        let added = add::whole(connection, &batch)?;
+        let added = add::whole(connection, days, &batch)?;
         kept.kept_records += added.posts;
         Ok(())
     })?;
@@ -86,7 +142,7 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
             let amendment = Amendment::read(place.seq, payload);
             batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
         }
-        let added = add::whole(connection, &batch)?;
+        let added = add::whole(connection, days, &batch)?;
         kept.kept_corrections += added.corrections;
         Ok(())
     })?;

@@ -10,6 +10,10 @@
 //!
 //! `hours` holds the sums of requests and corrections. Its rows are narrow: values that repeat
 //! every hour are in `combinations` and `lines`. Decimals are exact texts.
+//!
+//! `days` is the list of the files in the folder `days` that have requests which left `requests`. A
+//! file that it does not name has nothing that counts. Numbers of requests are never given again, so
+//! the last row of `requests` becomes one without a form when it leaves: no question finds it.
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -17,11 +21,27 @@ use rusqlite::config::DbConfig;
 use super::log::LOG_KEPT_BYTES_MAX;
 
 /// The format that this program writes.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
+/// The format without `days`. It becomes the newer one when somebody opens it who may write it.
+pub(super) const WITHOUT_DAYS: u32 = 4;
 
 /// Large pages: a record fills a good part of a small one, and half the cost of an insert is calls
 /// to the system.
 const PAGE_BYTES: u32 = 16 << 10;
+
+const DAYS: &str = "
+    CREATE TABLE IF NOT EXISTS days (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given again
+        name TEXT NOT NULL UNIQUE,    -- of the file
+        day INTEGER NOT NULL,         -- its first instant, microseconds since 1970
+        requests INTEGER NOT NULL,
+        first_at INTEGER NOT NULL,    -- first and last admission, microseconds since 1970
+        last_at INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        sha256 BLOB NOT NULL,         -- of the whole file
+        is_final INTEGER NOT NULL     -- 1 if the day is closed and the file has all of it
+    ) STRICT;
+";
 
 const TABLES: &str = "
     CREATE TABLE forms (
@@ -126,8 +146,14 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Makes the tables.
+/// Makes the tables; of those that are there, `refusals` and `days` stay.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)?;
+    add_days(connection)
+}
+
+/// Makes the list of files.
+pub(super) fn add_days(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(DAYS)?;
     connection.pragma_update(None, "user_version", VERSION)
 }

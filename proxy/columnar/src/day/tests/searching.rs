@@ -145,3 +145,27 @@ fn a_request_is_found_without_reading_the_others() {
     assert!(opened * 10 < sealed.file.bytes, "{opened} of {}", sealed.file.bytes);
     assert!(read * 3 < sealed.file.bytes, "{read} of {}", sealed.file.bytes);
 }
+
+#[test]
+fn of_many_ids_those_are_told_that_are_in_the_file() {
+    let file = file();
+    let mut ids: Vec<_> = (500..1500).step_by(3).map(|number| record(number).id).collect();
+    ids.sort_unstable();
+    let mut found = Vec::new();
+    file.has(&ids, &mut |place| found.push(ids[place])).unwrap();
+    found.sort_unstable();
+    let mut expected: Vec<_> = (500..1000).step_by(3).map(|number| record(number).id).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+proptest! {
+    #[test]
+    fn the_tenants_are_those_of_the_rows_that_a_filter_takes(filter in filters()) {
+        let mut tenants = std::collections::BTreeSet::new();
+        file().tenants(&filter, &mut |tenant| tenants.extend([tenant.to_owned()])).unwrap();
+        let expected: std::collections::BTreeSet<_> =
+            matching(&filter).iter().map(|record| record.tenant.as_str().to_owned()).collect();
+        prop_assert_eq!(tenants, expected);
+    }
+}

@@ -129,7 +129,7 @@ fn a_conversion_that_fails_in_the_middle_goes_on_there() {
 
 #[test]
 fn a_store_of_an_unknown_format_is_not_converted() {
-    for format in [1, 5] {
+    for format in [1, 6] {
         let dir = tempfile::tempdir().unwrap();
         drop(Store::open(dir.path()).unwrap());
         connect(&dir).pragma_update(None, "user_version", format).unwrap();

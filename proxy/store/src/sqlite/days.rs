@@ -1,0 +1,30 @@
+//! Requests that have left the tables for files: one or several for each UTC day of admission, in the
+//! folder `days` of the data directory.
+//!
+//! The table `days` says which files count. Requests leave their table in the transaction in which the
+//! file that has them is named, so that each request is in one place at any moment. Who asks sees the
+//! tables and the list as of one moment.
+
+mod adopt;
+mod check;
+mod count;
+mod folder;
+mod known;
+mod list;
+mod merge;
+mod open;
+mod page;
+mod seal;
+mod tidy;
+
+pub(super) use self::adopt::found_files;
+pub(super) use self::check::check;
+pub(super) use self::count::{corrections, count_corrections, entries, key_of_last, tenants};
+pub(super) use self::folder::{DAY_MICROS, FOLDER, day_names, day_of, lock};
+pub(super) use self::known::{find, sealed};
+pub(super) use self::list::{LiveFile, add, all, are_there, hide_first, names_of};
+pub(super) use self::merge::{merge, replace};
+pub(super) use self::open::{Days, FileFault, found};
+pub(super) use self::page::{admitted, admitted_before, posts, written};
+pub(super) use self::seal::{Interrupt, PART_ROWS_MAX, Sealing, leave, seal};
+pub(super) use self::tidy::{leftovers, remove};

@@ -1,0 +1,66 @@
+//! Finds the files of a list that is lost.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+
+use sha2::{Digest as _, Sha256};
+use taximeter_columnar::{DayFile, ReadError};
+
+use super::folder;
+use super::list::{self, LiveFile};
+use super::open::Days;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// A file that no list names.
+pub(in crate::sqlite) struct FoundFile {
+    pub(in crate::sqlite) name: String,
+    pub(in crate::sqlite) day: DayFile<File>,
+}
+
+/// All files, but for those that others replace.
+pub(in crate::sqlite) fn found_files(days: &Days) -> rusqlite::Result<Vec<FoundFile>> {
+    let names = folder::day_names(days.dir());
+    let names = names.map_err(|error| days.unwritable(days.dir(), error))?;
+    let (mut found, mut replaced) = (Vec::new(), BTreeSet::new());
+    for name in names {
+        let handle = File::open(days.dir().join(&name)).map_err(ReadError::Read);
+        let day = handle.and_then(DayFile::open).map_err(|error| days.fault(&name, error))?;
+        replaced.extend(day.footer().replaces.iter().cloned());
+        found.push(FoundFile { name, day });
+    }
+    found.retain(|file| !replaced.contains(&file.name));
+    Ok(found)
+}
+
+impl FoundFile {
+    /// What the list says about the file. `times` are those of the first and the last admission.
+    pub(in crate::sqlite) fn described(
+        &self,
+        days: &Days,
+        times: (i64, i64),
+    ) -> rusqlite::Result<LiveFile> {
+        let footer = self.day.footer();
+        let day = folder::first_of(footer.day).unwrap_or_default();
+        let whole = self.digest(days).map_err(|error| days.fault(&self.name, error.into()))?;
+        let file = list::described(self.name.clone(), day, times, whole, footer);
+        Ok(LiveFile { is_final: self.name == folder::final_name(day), ..file })
+    }
+
+    /// Length and SHA-256.
+    fn digest(&self, days: &Days) -> io::Result<(u64, [u8; 32])> {
+        let mut file = File::open(days.dir().join(&self.name))?;
+        let (mut digest, mut length) = (Sha256::new(), 0);
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            let read = file.read(&mut piece)?;
+            if read == 0 {
+                return Ok((length, digest.finalize().into()));
+            }
+            digest.update(piece.get(..read).unwrap_or_default());
+            length += read as u64;
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The table that names the files.
+
+use rusqlite::{Connection, Row, params};
+use taximeter_columnar::Footer;
+
+use crate::sqlite::ask::unreadable;
+use crate::sqlite::schema;
+
+const GENERATION: &str = "SELECT coalesce(max(number), 0), count(*) FROM days";
+const LIST: &str = "
+    SELECT number, name, day, requests, first_at, last_at, bytes, sha256, is_final
+    FROM days ORDER BY day, number";
+const ADD: &str = "INSERT INTO days VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+const REMOVE: &str = "DELETE FROM days WHERE name = ?1";
+
+/// A row that has no form: no question finds it.
+const FORGET_HIDDEN: &str = "DELETE FROM requests WHERE started_at = ?1 AND id = x''";
+const HIDE: &str = "
+    UPDATE requests SET started_at = ?1, id = x'', form = 0, seq = 0, members = x''
+    WHERE number = ?2";
+const ADD_HIDDEN: &str = "
+    INSERT OR IGNORE INTO requests VALUES (NULL, ?1, x'', 0, 0, x'')";
+/// The time of that row.
+pub(super) const HIDDEN: i64 = i64::MIN;
+
+/// A file whose requests count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sqlite) struct LiveFile {
+    pub(in crate::sqlite) number: i64,
+    pub(in crate::sqlite) name: String,
+    /// First instant of the day, in microseconds since 1970.
+    pub(in crate::sqlite) day: i64,
+    pub(in crate::sqlite) requests: u64,
+    /// First and last admission, in microseconds since 1970.
+    pub(in crate::sqlite) first: i64,
+    pub(in crate::sqlite) last: i64,
+    pub(in crate::sqlite) bytes: u64,
+    pub(in crate::sqlite) sha256: [u8; 32],
+    pub(in crate::sqlite) is_final: bool,
+}
+
+/// What is another one after each change of the list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Generation(i64, i64);
+
+/// `None` in a store that has no list.
+pub(super) fn generation(connection: &Connection) -> rusqlite::Result<Option<Generation>> {
+    let ask = |connection: &Connection| {
+        let mut query = connection.prepare_cached(GENERATION)?;
+        query.query_row((), |row| Ok(Generation(row.get(0)?, row.get(1)?)))
+    };
+    match ask(connection) {
+        Ok(generation) => Ok(Some(generation)),
+        Err(_) if schema::version(connection)? == schema::WITHOUT_DAYS => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether there are any files.
+pub(in crate::sqlite) fn are_there(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(generation(connection)?.unwrap_or_default() != Generation::default())
+}
+
+/// All files, in order of day and number.
+pub(in crate::sqlite) fn all(connection: &Connection) -> rusqlite::Result<Vec<LiveFile>> {
+    let mut query = connection.prepare_cached(LIST)?;
+    query.query_map((), live)?.collect()
+}
+
+/// The names of all files; none in a store that has no list.
+pub(in crate::sqlite) fn names_of(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    match generation(connection)? {
+        None => Ok(Vec::new()),
+        Some(_) => Ok(all(connection)?.into_iter().map(|file| file.name).collect()),
+    }
+}
+
+fn live(row: &Row<'_>) -> rusqlite::Result<LiveFile> {
+    let sha256 = row.get_ref(7)?.as_blob()?;
+    Ok(LiveFile {
+        number: row.get(0)?,
+        name: row.get(1)?,
+        day: row.get(2)?,
+        requests: row.get(3).map(i64::cast_unsigned)?,
+        first: row.get(4)?,
+        last: row.get(5)?,
+        bytes: row.get(6).map(i64::cast_unsigned)?,
+        sha256: sha256.try_into().map_err(|error| unreadable(7, error))?,
+        is_final: row.get(8)?,
+    })
+}
+
+/// Names a file. It gets a number of its own. Needs an open transaction.
+pub(in crate::sqlite) fn add(connection: &Connection, file: &LiveFile) -> rusqlite::Result<()> {
+    let mut add = connection.prepare_cached(ADD)?;
+    add.execute(params![
+        file.name,
+        file.day,
+        file.requests.cast_signed(),
+        file.first,
+        file.last,
+        file.bytes.cast_signed(),
+        file.sha256,
+        file.is_final,
+    ])?;
+    Ok(())
+}
+
+/// Names a file no longer: whether it was named. Needs an open transaction.
+pub(super) fn remove(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    Ok(connection.prepare_cached(REMOVE)?.execute([name])? > 0)
+}
+
+/// Keeps the number of the last request, so that it is not given again, and nothing else of it. Needs an
+/// open transaction.
+pub(super) fn hide(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection.execute(FORGET_HIDDEN, (HIDDEN,))?;
+    connection.execute(HIDE, (HIDDEN, number)).map(drop)
+}
+
+/// Takes the first number of a table without requests, so that the store does not look empty. Needs an
+/// open transaction.
+pub(in crate::sqlite) fn hide_first(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute(ADD_HIDDEN, (HIDDEN,)).map(drop)
+}
+
+/// What the table says about a file that is written whole.
+pub(super) fn described(
+    name: String,
+    day: i64,
+    (first, last): (i64, i64),
+    (bytes, sha256): (u64, [u8; 32]),
+    footer: &Footer,
+) -> LiveFile {
+    let is_final = false;
+    LiveFile { number: 0, name, day, requests: footer.rows, first, last, bytes, sha256, is_final }
+}

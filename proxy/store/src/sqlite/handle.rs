@@ -1,0 +1,353 @@
+//! An open SQLite database: how it is opened, asked and changed.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::days::Days;
+use super::files::{BUSY_TIMEOUT, fault, file_at, no_copy};
+use super::known::Known;
+use super::reading::{self, Unchanged};
+use super::{convert, days, log, rebuild, schema, shrink};
+use crate::batch::NewHours;
+use crate::database::Rebuilt;
+use crate::error::StoreError;
+use crate::keeper::STORE;
+use crate::old_rows;
+
+/// How often a database is opened to be read whose log comes or goes meanwhile.
+const OPENINGS_MAX: usize = 5;
+/// How often files are listed of which one goes meanwhile.
+const LISTINGS_MAX: usize = 5;
+
+/// An open database.
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
+    kind: Kind,
+    pub(super) known: Known,
+    /// Requests that have left the tables.
+    pub(super) days: Days,
+    /// Batches that are added, and not committed.
+    pub(super) adding: Option<Adding>,
+}
+
+/// An open transaction of batches.
+#[derive(Debug)]
+pub(super) struct Adding {
+    /// What they add up to.
+    pub(super) hours: NewHours,
+    /// Whether it ends with these batches.
+    pub(super) is_own: bool,
+}
+
+/// What may be done with an open database.
+#[derive(Debug)]
+enum Kind {
+    /// All. Its file has this device and inode.
+    Own((u64, u64)),
+    /// It is read alone. Where its file is read as one that does not change, this tells whether it
+    /// did.
+    Read(Option<Unchanged>),
+    /// All: it is a copy of the file, which only this process has.
+    Copy,
+}
+
+impl Sqlite {
+    /// Opens the database in `data_dir`; makes one when there is none.
+    ///
+    /// Errors: `NoDataDir`, `Format`, `Damaged`, `Unavailable`.
+    pub(crate) fn open(data_dir: &Path) -> Result<Self, StoreError> {
+        let mut sqlite = Self::connect(data_dir)?;
+        if sqlite.version()? != schema::VERSION {
+            sqlite.make_tables()?;
+        }
+        Ok(sqlite)
+    }
+
+    /// Converts the database in `data_dir` if its format is 2 or 3. The requests and corrections that
+    /// were moved. `None` where there is no such database.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`. What was moved before stays so.
+    pub(crate) fn convert(data_dir: &Path) -> Result<Option<Rebuilt>, StoreError> {
+        if !data_dir.join(STORE).exists() {
+            return Ok(None);
+        }
+        let mut sqlite = Self::connect(data_dir)?;
+        if !old_rows::is_old(sqlite.ask(schema::version)?) {
+            sqlite.version()?;
+            return Ok(None);
+        }
+        let ledger = match taximeter_journal::identity(data_dir) {
+            Ok(identity) => identity.unwrap_or_default().id,
+            Err(error) => {
+                let store = sqlite.path.display().to_string();
+                return Err(StoreError::Unavailable { store, source: error.into() });
+            }
+        };
+        sqlite.change(convert::begin)?;
+        let mut moved = Rebuilt::default();
+        while sqlite.change(|connection| convert::go_on(connection, ledger, &mut moved))? {
+            sqlite.shorten_log(log::LOG_BYTES_MAX)?;
+        }
+        sqlite.change(convert::end)?;
+        // Rows of the old formats are larger.
+        shrink::shrink(&sqlite.connection);
+        Ok(Some(moved))
+    }
+
+    fn new(connection: Connection, path: PathBuf, kind: Kind) -> Self {
+        let days = Days::beside(&path);
+        Self { connection, path, kind, known: Known::default(), days, adding: None }
+    }
+
+    fn connect(data_dir: &Path) -> Result<Self, StoreError> {
+        if !data_dir.is_dir() {
+            return Err(StoreError::NoDataDir(data_dir.to_owned()));
+        }
+        let path = data_dir.join(STORE);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connect = || {
+            let connection = Connection::open_with_flags(&path, flags)?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            schema::set_up(&connection)?;
+            Ok(connection)
+        };
+        let connection = connect().map_err(|source| fault(&path, source))?;
+        let kind = Kind::Own(file_at(&path)?);
+        Ok(Self::new(connection, path, kind))
+    }
+
+    /// Opens the database in `data_dir` to read it, and makes no file there; `None` where there is
+    /// none.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`, `NoCopy`.
+    pub(crate) fn open_to_read(data_dir: &Path) -> Result<Option<Self>, StoreError> {
+        let path = data_dir.join(STORE);
+        match fs::metadata(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            _ => {}
+        }
+        let mut openings = 0;
+        loop {
+            openings += 1;
+            let sqlite = Self::open_unchanged(&path);
+            let opened = sqlite.and_then(|sqlite| Ok((sqlite.version()? != 0).then_some(sqlite)));
+            match opened {
+                Err(StoreError::Unavailable { .. }) if openings < OPENINGS_MAX => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_unchanged(path: &Path) -> Result<Self, StoreError> {
+        let path = path.to_owned();
+        if reading::is_readable(&path) {
+            let (connection, unchanged) = reading::open(&path)?;
+            return Ok(Self::new(connection, path, Kind::Read(unchanged)));
+        }
+        let (folder, copied) =
+            reading::open_files(&path).map_err(|source| no_copy(&path, source))?;
+        let connection = Connection::open(copied)
+            .and_then(|connection| reading::copy_of(Some(&connection)))
+            .map_err(|source| no_copy(&path, source))?;
+        drop(folder);
+        Ok(Self::new(connection, path, Kind::Copy))
+    }
+
+    /// A copy that can be changed, and is gone with this process: of `of`, or of an empty database
+    /// in `data_dir`.
+    ///
+    /// Errors: `NoCopy`.
+    pub(crate) fn copy(mut of: Option<Self>, data_dir: &Path) -> Result<Self, StoreError> {
+        let path = data_dir.join(STORE);
+        if let Some(copy) = of.take_if(|sqlite| matches!(sqlite.kind, Kind::Copy)) {
+            return Ok(copy);
+        }
+        let connection = reading::copy_of(of.as_ref().map(|sqlite| &sqlite.connection));
+        let connection = connection.map_err(|source| no_copy(&path, source))?;
+        if let Some(Self { kind: Kind::Read(Some(unchanged)), .. }) = &of {
+            unchanged.check(&path)?;
+        }
+        let mut copy = Self::new(connection, path, Kind::Copy);
+        if copy.version()? != schema::VERSION {
+            copy.make_tables()?;
+        }
+        Ok(copy)
+    }
+
+    /// The format of its tables; 0 if there are none.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`.
+    fn version(&self) -> Result<u32, StoreError> {
+        match self.ask(schema::version)? {
+            known @ (0 | schema::WITHOUT_DAYS | schema::VERSION) => Ok(known),
+            found if old_rows::is_old(found) => {
+                let dir = self.path.parent().unwrap_or(&self.path).to_owned();
+                Err(StoreError::Older { store: self.path.display().to_string(), dir })
+            }
+            found => {
+                let store = self.path.display().to_string();
+                Err(StoreError::Format { store, found, known: schema::VERSION })
+            }
+        }
+    }
+
+    /// Makes what is missing of the tables. A new store gets the requests of the files of days that
+    /// are there.
+    fn make_tables(&mut self) -> Result<(), StoreError> {
+        self.change_with_days(|connection, days| {
+            // Another process may have done it while this one waited.
+            match schema::version(connection)? {
+                0 => {
+                    schema::create(connection)?;
+                    rebuild::adopt(connection, days)
+                }
+                schema::WITHOUT_DAYS => schema::add_days(connection),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Answers from the tables and from the files of days, as of one moment.
+    pub(super) fn ask_all<T>(
+        &mut self,
+        question: impl FnOnce(&Connection, &mut Days) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let is_own = self.connection.is_autocommit();
+        if is_own {
+            self.begin_view()?;
+        }
+        let answer = question(&self.connection, &mut self.days);
+        let answer = answer.map_err(|source| self.fault(source));
+        if is_own {
+            self.end_view()?;
+        }
+        answer
+    }
+
+    /// From here to the end of the view, what is asked is answered as of one moment.
+    pub(super) fn begin_view(&mut self) -> Result<(), StoreError> {
+        for tried in 1.. {
+            self.ask(|connection| connection.execute_batch("BEGIN"))?;
+            if let Err(error) = self.days.list(&self.connection) {
+                self.end_view()?;
+                return Err(self.fault(error));
+            }
+            // Another process may have replaced a file between the list and this look at it.
+            if tried == LISTINGS_MAX || !self.days.lacks_any() {
+                break;
+            }
+            self.end_view()?;
+        }
+        Ok(())
+    }
+
+    /// Ends a view.
+    pub(super) fn end_view(&self) -> Result<(), StoreError> {
+        // Some faults have ended it already.
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        self.ask(|connection| connection.execute_batch("COMMIT"))
+    }
+
+    /// Whether requests have left the tables, up to now.
+    pub(super) fn has_days(&mut self) -> Result<bool, StoreError> {
+        self.ask(days::are_there)
+    }
+
+    pub(super) fn ask<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let answer = question(&self.connection).map_err(|source| self.fault(source));
+        if let Kind::Read(Some(unchanged)) = &self.kind {
+            unchanged.check(&self.path)?;
+        }
+        answer
+    }
+
+    pub(super) fn fault(&self, source: rusqlite::Error) -> StoreError {
+        match (fault(&self.path, source), &self.kind) {
+            (StoreError::Unavailable { store, source }, Kind::Copy) => {
+                StoreError::NoCopy { store, source }
+            }
+            (fault, _) => fault,
+        }
+    }
+
+    /// Does all of `change` or nothing: in a transaction of its own, unless one is open. A file that
+    /// was moved away is not written to: nobody would find that.
+    pub(super) fn change<T>(
+        &mut self,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let refused = match &self.kind {
+            Kind::Own(file) => (file_at(&self.path)? != *file).then_some("it was replaced"),
+            Kind::Read(_) => Some("it is opened to be read"),
+            Kind::Copy => None,
+        };
+        if let Some(why) = refused {
+            let (store, source) = (self.path.display().to_string(), why.into());
+            return Err(StoreError::Unavailable { store, source });
+        }
+        let changed = if self.connection.is_autocommit() {
+            let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+            begun.and_then(|transaction| {
+                let changed = change(&transaction)?;
+                transaction.commit()?;
+                Ok(changed)
+            })
+        } else {
+            change(&self.connection)
+        };
+        changed.map_err(|source| self.fault(source))
+    }
+
+    /// The same of what needs the files of days.
+    pub(super) fn change_with_days<T>(
+        &mut self,
+        change: impl FnOnce(&Connection, &mut Days) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let mut days = std::mem::take(&mut self.days);
+        let changed = self.change(|connection| change(connection, &mut days));
+        self.days = days;
+        changed
+    }
+
+    /// Begins a transaction of batches, unless one is open.
+    pub(super) fn begin_adding(&mut self) -> Result<Adding, StoreError> {
+        self.shorten_log(log::LOG_BYTES_MAX)?;
+        let is_own = self.connection.is_autocommit();
+        if is_own {
+            self.ask(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
+        }
+        Ok(Adding { hours: NewHours::default(), is_own })
+    }
+
+    /// Undoes the open transaction if `is_own`, after `fault`.
+    pub(super) fn undo(&self, is_own: bool, fault: StoreError) -> StoreError {
+        // Some faults have undone it already.
+        if is_own && !self.connection.is_autocommit() {
+            let undone = self.ask(|connection| connection.execute_batch("ROLLBACK"));
+            return undone.err().unwrap_or(fault);
+        }
+        fault
+    }
+
+    /// Cuts a log that is longer than this, where it has one and no transaction is open.
+    ///
+    /// Errors: `Pinned`.
+    pub(super) fn shorten_log(&self, bytes_max: u32) -> Result<(), StoreError> {
+        if matches!(self.kind, Kind::Own(_)) && self.connection.is_autocommit() {
+            log::shorten(&self.connection, &self.path, bytes_max)?;
+        }
+        Ok(())
+    }
+}

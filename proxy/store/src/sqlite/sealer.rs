@@ -1,0 +1,252 @@
+//! Seals requests of a store and merges their files, beside the process that feeds it.
+//!
+//! What takes long holds no lock of the store: a file is written first. Then one transaction names it,
+//! and its requests leave the tables. This is on the device before a file goes that was replaced.
+
+use std::fs::File;
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use super::days::{self, DAY_MICROS, Interrupt, LiveFile, PART_ROWS_MAX, Sealing};
+use super::handle::Sqlite;
+use super::log::LOG_BYTES_MAX;
+use crate::error::StoreError;
+use crate::sealing::{DayFileState, DayState, SealPolicy, Step, due};
+
+const NEXT: &str = "SELECT min(started_at) FROM requests WHERE started_at >= ?1";
+const COUNT: &str = "
+    SELECT count(*), count(*) FILTER (WHERE number <= ?3)
+    FROM requests WHERE started_at >= ?1 AND started_at < ?2";
+/// Of the last ones.
+const MEMBERS: &str = "
+    SELECT coalesce(sum(length(members)) / count(*), 0)
+    FROM (SELECT members FROM requests ORDER BY number DESC LIMIT 256)";
+/// What a request takes besides: time and id in the table and in its index, and numbers.
+const ROW_BYTES: u64 = 80;
+/// Forms whose request may have left are looked at in so many steps, so that each is short.
+const FORMS_AT_ONCE: i64 = 4096;
+const USED_FORMS: &str = "
+    DROP TABLE IF EXISTS temp.used;
+    CREATE TEMP TABLE used (form INTEGER PRIMARY KEY);
+    INSERT OR IGNORE INTO used SELECT form FROM requests";
+const FORGET_FORMS: &str = "
+    DELETE FROM forms
+    WHERE number > ?1 AND number <= ?2 AND number NOT IN (SELECT form FROM temp.used)
+        AND number NOT IN (SELECT form FROM requests WHERE number > ?3)";
+
+/// Who seals. There is one for a data directory.
+#[derive(Debug)]
+pub struct Sealer {
+    sqlite: Sqlite,
+    gateway: String,
+    rows_max: usize,
+    _lock: File,
+}
+
+/// What was done.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct SealWork {
+    /// Requests that left the tables.
+    pub sealed: u64,
+    /// Files that were merged with others.
+    pub merged: u64,
+    /// Requests that no file can have: they cannot be read, or two have one id. They stay.
+    pub misfits: u64,
+    /// Files in the folder that the store does not name, and that have requests which are nowhere else.
+    pub unknown: Vec<String>,
+}
+
+impl Sealer {
+    /// Opens the store in `data_dir`, which belongs to this gateway. `None` while another process seals
+    /// there.
+    ///
+    /// Errors: as [`Store::open`](crate::Store::open).
+    pub fn open(data_dir: &Path, gateway: &str) -> Result<Option<Self>, StoreError> {
+        let sqlite = Sqlite::open(data_dir)?;
+        // A file goes only when the device knows that another one has what it had.
+        sqlite.ask(|connection| connection.pragma_update(None, "synchronous", "full"))?;
+        let dir = sqlite.days.dir();
+        let lock = days::lock(dir).map_err(|source| StoreError::Unavailable {
+            store: dir.display().to_string(),
+            source: source.into(),
+        })?;
+        let gateway = gateway.to_owned();
+        Ok(lock.map(|lock| Self { sqlite, gateway, rows_max: PART_ROWS_MAX, _lock: lock }))
+    }
+
+    /// The same, with so few requests in a file.
+    #[cfg(test)]
+    pub(crate) const fn with_rows_max(mut self, rows_max: usize) -> Self {
+        self.rows_max = rows_max;
+        self
+    }
+
+    /// The number of the newest request. After a while everybody has seen it.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn newest(&mut self) -> Result<i64, StoreError> {
+        self.sqlite.ask(super::ask::newest)
+    }
+
+    /// Does all that is due, with the requests that have a number up to `newest`, while `go_on` says yes.
+    ///
+    /// Errors: `Unavailable`, `DayFile`, `Damaged`. What was done before stays.
+    pub fn work(
+        &mut self,
+        policy: &SealPolicy,
+        newest: i64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<SealWork, StoreError> {
+        let mut work = SealWork { unknown: self.tidy()?, ..SealWork::default() };
+        let mut passed = Vec::new();
+        while go_on() {
+            let mut days = self.days(newest)?;
+            for state in days.iter_mut().filter(|state| passed.contains(&state.day)) {
+                state.may_leave = 0;
+            }
+            match due(&days, policy) {
+                None => break,
+                Some(Step::Seal { day }) => {
+                    let sealed = work.sealed;
+                    self.seal(day, newest, go_on, &mut work)?;
+                    if work.sealed == sealed {
+                        passed.push(day);
+                    }
+                }
+                Some(Step::Merge { files, is_final }) => {
+                    self.merge(&files, is_final, go_on, &mut work)?;
+                }
+            }
+        }
+        if work.sealed > 0 && go_on() {
+            self.forget_forms()?;
+        }
+        Ok(work)
+    }
+
+    fn seal(
+        &mut self,
+        day: i64,
+        newest: i64,
+        go_on: &Interrupt<'_>,
+        work: &mut SealWork,
+    ) -> Result<(), StoreError> {
+        let Self { sqlite, gateway, rows_max, .. } = self;
+        let sealing = Sealing { gateway, day, newest, rows_max: *rows_max };
+        let days = &sqlite.days;
+        let part = sqlite.ask(|connection| days::seal(connection, days, sealing, go_on))?;
+        let Some(part) = part.filter(|_| go_on()) else { return Ok(()) };
+        sqlite.change(|connection| days::leave(connection, &part))?;
+        work.sealed += part.file.requests;
+        work.misfits += part.misfits;
+        // Who reads what was before keeps the log long until later.
+        let _ = sqlite.shorten_log(LOG_BYTES_MAX);
+        Ok(())
+    }
+
+    fn merge(
+        &mut self,
+        numbers: &[i64],
+        is_final: bool,
+        go_on: &Interrupt<'_>,
+        work: &mut SealWork,
+    ) -> Result<(), StoreError> {
+        let Self { sqlite, gateway, .. } = self;
+        let mut files = sqlite.ask(days::all)?;
+        files.retain(|file| numbers.contains(&file.number));
+        let days = &sqlite.days;
+        let merged = sqlite
+            .ask(|connection| days::merge(connection, days, gateway, &files, is_final, go_on))?;
+        let Some(merged) = merged.filter(|_| go_on()) else { return Ok(()) };
+        sqlite.change(|connection| days::replace(connection, &files, &merged))?;
+        work.merged += files.len() as u64;
+        Ok(())
+    }
+
+    /// Removes what nobody needs. The names of files whose requests are nowhere else.
+    fn tidy(&mut self) -> Result<Vec<String>, StoreError> {
+        let leftovers = self.sqlite.ask_all(days::leftovers)?;
+        if !leftovers.useless.is_empty() {
+            let useless = &leftovers.useless;
+            self.sqlite.change_with_days(|_, days| days::remove(days, useless))?;
+        }
+        Ok(leftovers.unknown)
+    }
+
+    /// What there is of each day.
+    fn days(&self, newest: i64) -> Result<Vec<DayState>, StoreError> {
+        self.sqlite.ask(|connection| {
+            let mut states = Vec::new();
+            for (day, requests, may_leave) in counts(connection, newest)? {
+                let end = day.saturating_add(DAY_MICROS);
+                let (bytes, files) = (0, Vec::new());
+                states.push(DayState { day, end, requests, may_leave, bytes, files });
+            }
+            let each = bytes_of_one(connection)?;
+            for state in &mut states {
+                state.bytes = state.requests.saturating_mul(each);
+            }
+            for LiveFile { number, day, bytes, is_final, .. } in days::all(connection)? {
+                let file = DayFileState { number, bytes, is_final };
+                match states.binary_search_by_key(&day, |state| state.day) {
+                    Ok(at) => states.get_mut(at).into_iter().for_each(|it| it.files.push(file)),
+                    Err(at) => {
+                        let end = day.saturating_add(DAY_MICROS);
+                        let files = vec![file];
+                        states.insert(at, DayState { day, end, files, ..DayState::default() });
+                    }
+                }
+            }
+            Ok(states)
+        })
+    }
+
+    /// Removes forms that no request has any more.
+    fn forget_forms(&mut self) -> Result<(), StoreError> {
+        let number = |connection: &Connection, question: &str| {
+            connection.query_row(question, (), |row| row.get::<_, i64>(0))
+        };
+        let (newest, last) = self.sqlite.ask(|connection| {
+            // Requests that come between the two are looked at later.
+            let newest = super::ask::newest(connection)?;
+            let last = number(connection, "SELECT coalesce(max(number), 0) FROM forms")?;
+            connection.execute_batch(USED_FORMS)?;
+            Ok((newest, last))
+        })?;
+        let mut after = 0;
+        while after < last {
+            let end = last.min(after + FORMS_AT_ONCE);
+            self.sqlite.change(|connection| {
+                connection.prepare_cached(FORGET_FORMS)?.execute(params![after, end, newest])
+            })?;
+            after = end;
+        }
+        self.sqlite.ask(|connection| connection.execute_batch("DROP TABLE temp.used"))
+    }
+}
+
+/// The days that have requests in the tables: how many, and how many of them up to a number.
+fn counts(connection: &Connection, newest: i64) -> rusqlite::Result<Vec<(i64, u64, u64)>> {
+    let mut next = connection.prepare_cached(NEXT)?;
+    let mut count = connection.prepare_cached(COUNT)?;
+    let mut counts = Vec::new();
+    // A hidden row is before all times.
+    let mut from = i64::MIN + 1;
+    while let Some(at) = next.query_row([from], |row| row.get::<_, Option<i64>>(0))? {
+        let day = days::day_of(at);
+        let end = day.saturating_add(DAY_MICROS);
+        let (requests, may_leave): (i64, i64) =
+            count.query_row((day, end, newest), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        counts.push((day, requests.cast_unsigned(), may_leave.cast_unsigned()));
+        from = end;
+    }
+    Ok(counts)
+}
+
+/// About what a request takes in the tables.
+fn bytes_of_one(connection: &Connection) -> rusqlite::Result<u64> {
+    let mut members = connection.prepare_cached(MEMBERS)?;
+    let members: i64 = members.query_row((), |row| row.get(0))?;
+    Ok(members.cast_unsigned().saturating_add(ROW_BYTES))
+}
