@@ -63,9 +63,9 @@ pub(crate) fn run(
         return Err(Failure::from(StoreError::NoDataDir(dir)).into());
     }
     let mut copy = if args.to == Path::new(STDOUT) {
-        Copy::new(To::Archive(Builder::new(out)))
+        Copy { to: To::Archive(Builder::new(out)), files: 0, bytes: 0 }
     } else {
-        Copy::new(To::folder(&args.to)?)
+        Copy { to: To::folder(&args.to)?, files: 0, bytes: 0 }
     };
     // The store comes first. Its entries are then in the journal or older than it. Where the store is
     // locked, no journal file is deleted meanwhile.
@@ -74,10 +74,9 @@ pub(crate) fn run(
         copy.add(name, file)?;
     }
     store.iter().try_for_each(HeldStore::check).map_err(Failure::from)?;
-    copy.has_days = store.is_some();
     copy.all_below(&dir, "")?;
     drop(store);
-    let Copy { to, files, bytes, .. } = copy;
+    let Copy { to, files, bytes } = copy;
     to.finish()?;
     writeln!(err, "{files} files, {bytes} bytes")?;
     Ok(())
@@ -85,7 +84,8 @@ pub(crate) fn run(
 
 /// Whether a file is not a part of the ledger, or is copied separately.
 fn is_left_out(name: &str) -> bool {
-    name.starts_with("store.sqlite") || name == "journal.lock" || name.ends_with(".new")
+    let is_own = matches!(name, "journal.lock" | DAYS);
+    is_own || name.starts_with("store.sqlite") || name.ends_with(".new")
 }
 
 /// The destination of a copy.
@@ -99,15 +99,9 @@ struct Copy<'a, W: Write> {
     to: To<'a, W>,
     files: u64,
     bytes: u64,
-    /// Whether the files of days were copied with the store that names them.
-    has_days: bool,
 }
 
-impl<'a, W: Write> Copy<'a, W> {
-    const fn new(to: To<'a, W>) -> Self {
-        Self { to, files: 0, bytes: 0, has_days: false }
-    }
-
+impl<W: Write> Copy<'_, W> {
     /// Copies all files in a folder and its subfolders. `prefix` is the start of their names.
     fn all_below(&mut self, dir: &Path, prefix: &str) -> anyhow::Result<()> {
         let mut entries = fs::read_dir(dir)
@@ -119,7 +113,7 @@ impl<'a, W: Write> Copy<'a, W> {
             let name = name
                 .to_str()
                 .with_context(|| format!("the file name {} is not UTF-8", path.display()))?;
-            if is_left_out(name) || (self.has_days && prefix.is_empty() && name == DAYS) {
+            if is_left_out(name) {
                 continue;
             }
             let whole = format!("{prefix}{name}");

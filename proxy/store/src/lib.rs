@@ -108,6 +108,7 @@ pub mod push;
 mod reading;
 pub mod refusals;
 mod rejected;
+pub mod seal_thread;
 mod sealing;
 pub mod signing;
 mod sqlite;

@@ -8,8 +8,9 @@ use taximeter_ledger::{Correction, RequestId};
 
 use super::ask::{self, unreadable};
 use super::days::{self, Days};
+use super::hours;
 use super::known::Known;
-use super::{hours, refusals};
+use super::refusals;
 use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
 use crate::forms::Form;
 use crate::post::Post;

@@ -16,6 +16,7 @@ mod open;
 mod page;
 mod seal;
 mod tidy;
+mod window;
 
 pub(super) use self::adopt::found_files;
 pub(super) use self::check::check;

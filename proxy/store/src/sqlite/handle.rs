@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::days::Days;
+use super::convert;
+use super::days::{self, Days};
 use super::files::{BUSY_TIMEOUT, fault, file_at, no_copy};
 use super::known::Known;
+use super::log;
 use super::reading::{self, Unchanged};
-use super::{convert, days, log, rebuild, schema, shrink};
+use super::rebuild;
+use super::schema;
+use super::shrink;
 use crate::batch::NewHours;
 use crate::database::Rebuilt;
 use crate::error::StoreError;

@@ -39,13 +39,15 @@ pub struct Held {
 }
 
 impl Held {
-    /// Holds the store in `data_dir`; `None` if there is none.
+    /// Holds the store in `data_dir`; `None` if there is nothing of it.
     ///
     /// Errors: it cannot be opened, or somebody has written to it for a minute.
     pub fn begin(data_dir: &Path) -> Result<Option<Self>, StoreError> {
         let path = data_dir.join(STORE);
         if !path.exists() {
-            return Ok(None);
+            // The files of days may be there without it.
+            let held = Self::with(None, None, data_dir, &path)?;
+            return Ok(Some(held).filter(|held| !held.files.is_empty()));
         }
         if may_write(data_dir) {
             return Self::still(data_dir, path).map(Some);

@@ -13,10 +13,12 @@ use rusqlite::{Connection, Row};
 use taximeter_columnar::{DayFile, RowFilter};
 use taximeter_ledger::Payload;
 
+use super::add;
 use super::ask::{self, unreadable};
 use super::days::{self, Days, FileFault};
+use super::hours;
 use super::known::Known;
-use super::{add, schema};
+use super::schema;
 use crate::batch::{Amendment, Batch, NewHours};
 use crate::database::Rebuilt;
 use crate::post::{Place, Post};
@@ -98,19 +100,19 @@ fn add_file(
     file: &DayFile<File>,
 ) -> Result<(i64, i64), FileFault> {
     let (mut first, mut last) = (i64::MAX, i64::MIN);
-    let mut hours = NewHours::default();
+    let mut sums = NewHours::default();
     let mut scan = file.scan(RowFilter::default());
     while let Some(row) = scan.next_row()? {
         let place = Place { ledger: row.place.ledger, seq: row.place.seq };
         let post = Post::read(place, row.payload).map_err(|error| unreadable(2, error))?;
         let at = row.record.started_at.as_microsecond();
         (first, last) = (first.min(at), last.max(at));
-        hours.add_read(&post);
-        if hours.len() > SUMS_MAX {
-            super::hours::add(connection, known, std::mem::take(&mut hours))?;
+        sums.add_read(&post);
+        if sums.len() > SUMS_MAX {
+            hours::add(connection, known, std::mem::take(&mut sums))?;
         }
     }
-    super::hours::add(connection, known, hours)?;
+    hours::add(connection, known, sums)?;
     Ok((first, last))
 }
 

@@ -3,11 +3,13 @@
 //! What takes long holds no lock of the store: a file is written first. Then one transaction names it,
 //! and its requests leave the tables. This is on the device before a file goes that was replaced.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
 
+use super::ask;
 use super::days::{self, DAY_MICROS, Interrupt, LiveFile, PART_ROWS_MAX, Sealing};
 use super::handle::Sqlite;
 use super::log::LOG_BYTES_MAX;
@@ -57,6 +59,29 @@ pub struct SealWork {
     pub unknown: Vec<String>,
 }
 
+impl SealWork {
+    /// What somebody should look at, if anything.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let mut faults = Vec::new();
+        if self.misfits > 0 {
+            faults.push(format!(
+                "{} requests cannot be read, or have an id twice, and stay in the store: see `taximeter \
+                 verify`",
+                self.misfits
+            ));
+        }
+        if !self.unknown.is_empty() {
+            faults.push(format!(
+                "the folder `days` has files that the store does not name, with requests that are \
+                 nowhere else: {}",
+                self.unknown.join(", ")
+            ));
+        }
+        (!faults.is_empty()).then(|| faults.join("; "))
+    }
+}
+
 impl Sealer {
     /// Opens the store in `data_dir`, which belongs to this gateway. `None` while another process seals
     /// there.
@@ -86,7 +111,7 @@ impl Sealer {
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn newest(&mut self) -> Result<i64, StoreError> {
-        self.sqlite.ask(super::ask::newest)
+        self.sqlite.ask(ask::newest)
     }
 
     /// Does all that is due, with the requests that have a number up to `newest`, while `go_on` says yes.
@@ -99,69 +124,69 @@ impl Sealer {
         go_on: &dyn Fn() -> bool,
     ) -> Result<SealWork, StoreError> {
         let mut work = SealWork { unknown: self.tidy()?, ..SealWork::default() };
-        let mut passed = Vec::new();
+        // Of each day those that were left the last time. There is nothing else left in the end.
+        let mut misfits = BTreeMap::new();
         while go_on() {
             let mut days = self.days(newest)?;
-            for state in days.iter_mut().filter(|state| passed.contains(&state.day)) {
-                state.may_leave = 0;
+            for state in &mut days {
+                let left = misfits.get(&state.day).copied().unwrap_or(0);
+                state.may_leave = state.may_leave.saturating_sub(left);
             }
             match due(&days, policy) {
                 None => break,
                 Some(Step::Seal { day }) => {
-                    let sealed = work.sealed;
-                    self.seal(day, newest, go_on, &mut work)?;
-                    if work.sealed == sealed {
-                        passed.push(day);
-                    }
+                    let left = misfits.entry(day).or_insert(0);
+                    *left = 0;
+                    work.sealed += self.seal(day, newest, left, go_on)?;
                 }
                 Some(Step::Merge { files, is_final }) => {
-                    self.merge(&files, is_final, go_on, &mut work)?;
+                    work.merged += self.merge(&files, is_final, go_on)?;
                 }
             }
         }
+        work.misfits = misfits.into_values().sum();
         if work.sealed > 0 && go_on() {
             self.forget_forms()?;
         }
         Ok(work)
     }
 
+    /// Requests that left the tables. `misfits` gets the number of those that cannot.
     fn seal(
         &mut self,
         day: i64,
         newest: i64,
+        misfits: &mut u64,
         go_on: &Interrupt<'_>,
-        work: &mut SealWork,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         let Self { sqlite, gateway, rows_max, .. } = self;
         let sealing = Sealing { gateway, day, newest, rows_max: *rows_max };
         let days = &sqlite.days;
-        let part = sqlite.ask(|connection| days::seal(connection, days, sealing, go_on))?;
-        let Some(part) = part.filter(|_| go_on()) else { return Ok(()) };
+        let part =
+            sqlite.ask(|connection| days::seal(connection, days, sealing, misfits, go_on))?;
+        let Some(part) = part.filter(|_| go_on()) else { return Ok(0) };
         sqlite.change(|connection| days::leave(connection, &part))?;
-        work.sealed += part.file.requests;
-        work.misfits += part.misfits;
         // Who reads what was before keeps the log long until later.
         let _ = sqlite.shorten_log(LOG_BYTES_MAX);
-        Ok(())
+        Ok(part.file.requests)
     }
 
+    /// Files that are one now.
     fn merge(
         &mut self,
         numbers: &[i64],
         is_final: bool,
         go_on: &Interrupt<'_>,
-        work: &mut SealWork,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         let Self { sqlite, gateway, .. } = self;
         let mut files = sqlite.ask(days::all)?;
         files.retain(|file| numbers.contains(&file.number));
         let days = &sqlite.days;
         let merged = sqlite
             .ask(|connection| days::merge(connection, days, gateway, &files, is_final, go_on))?;
-        let Some(merged) = merged.filter(|_| go_on()) else { return Ok(()) };
+        let Some(merged) = merged.filter(|_| go_on()) else { return Ok(0) };
         sqlite.change(|connection| days::replace(connection, &files, &merged))?;
-        work.merged += files.len() as u64;
-        Ok(())
+        Ok(files.len() as u64)
     }
 
     /// Removes what nobody needs. The names of files whose requests are nowhere else.
@@ -209,7 +234,7 @@ impl Sealer {
         };
         let (newest, last) = self.sqlite.ask(|connection| {
             // Requests that come between the two are looked at later.
-            let newest = super::ask::newest(connection)?;
+            let newest = ask::newest(connection)?;
             let last = number(connection, "SELECT coalesce(max(number), 0) FROM forms")?;
             connection.execute_batch(USED_FORMS)?;
             Ok((newest, last))
@@ -249,4 +274,25 @@ fn bytes_of_one(connection: &Connection) -> rusqlite::Result<u64> {
     let mut members = connection.prepare_cached(MEMBERS)?;
     let members: i64 = members.query_row((), |row| row.get(0))?;
     Ok(members.cast_unsigned().saturating_add(ROW_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+    use crate::samples::{feed, journal, record};
+
+    #[test]
+    fn the_bytes_of_a_day_are_about_those_of_its_part_of_the_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(dir.path()).unwrap();
+        store.catch_up(&mut [feed(&journal((0..20_000).map(record)))]).unwrap();
+        let sealer = Sealer::open(dir.path(), "pod-7f9c/0").unwrap().unwrap();
+        let days = sealer.days(i64::MAX).unwrap();
+        let pages = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        let sqlite = &sealer.sqlite;
+        let whole = sqlite.ask(|it| it.query_row(pages, (), |row| row.get::<_, i64>(0))).unwrap();
+        let found = days.iter().map(|day| day.bytes).sum::<u64>().cast_signed();
+        assert!((whole * 3 / 4..=whole).contains(&found), "{found} of {whole}");
+    }
 }

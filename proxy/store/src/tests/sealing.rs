@@ -153,6 +153,21 @@ fn late_requests_of_a_closed_day_are_in_files_beside_it() {
 }
 
 #[test]
+fn a_request_that_cannot_be_read_stays_and_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    catch_up(&mut store, &journal((0..20).map(ride)));
+    connect(&dir)
+        .execute("UPDATE requests SET members = x'00' WHERE number IN (3, 20)", ())
+        .unwrap();
+    let mut sealer = sealer(dir.path());
+    let work = seal(&mut sealer, &closed(9));
+    assert_eq!((work.sealed, work.misfits, requests_in_tables(&dir)), (18, 2, 2));
+    assert!(work.fault().unwrap().starts_with("2 requests cannot be read"), "{work:?}");
+    assert_eq!(seal(&mut sealer, &closed(9)).misfits, 2, "they are told as long as they are there");
+}
+
+#[test]
 fn two_processes_do_not_seal_one_directory() {
     let dir = tempfile::tempdir().unwrap();
     let first = sealer(dir.path());

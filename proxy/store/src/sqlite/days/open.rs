@@ -12,7 +12,7 @@ use taximeter_columnar::{DayFile, ReadError};
 
 use super::folder::{self, FOLDER};
 use super::list::{self, Generation, LiveFile};
-use super::page::Window;
+use super::window::Window;
 use crate::error::StoreError;
 
 /// Most files that stay open for the next question, and most bytes that all of them have: one in two

@@ -11,6 +11,7 @@ use taximeter_ledger::Record;
 
 use super::list::LiveFile;
 use super::open::Days;
+use super::window::Window;
 use crate::database::{AdmissionKey, Filter, Written};
 use crate::post::{Place, Post};
 use crate::sqlite::ask::{self, KeyedRow, unreadable};
@@ -23,30 +24,6 @@ const WINDOW_MIN: usize = 64;
 const WINDOW_GROWTH: usize = 4;
 /// Requests that are read at once for who wants all.
 const PAGE: u32 = 512;
-
-/// The requests of the files of a day from one place in the order of admission up to another one.
-pub(super) struct Window {
-    filter: Filter,
-    day: i64,
-    from: AdmissionKey,
-    /// What is from here on was not read. `None` at the end of the day.
-    until: Option<AdmissionKey>,
-    rows: Vec<KeyedRow>,
-    /// How many were asked for.
-    size: usize,
-}
-
-impl Window {
-    fn has(&self, filter: &Filter, day: i64, start: &AdmissionKey) -> bool {
-        self.is_of(filter, day)
-            && self.from <= *start
-            && self.until.as_ref().is_none_or(|until| start < until)
-    }
-
-    fn is_of(&self, filter: &Filter, day: i64) -> bool {
-        self.day == day && self.filter == *filter
-    }
-}
 
 /// The first `limit` requests from `start` on.
 fn page(

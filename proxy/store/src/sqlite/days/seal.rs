@@ -60,8 +60,6 @@ pub(in crate::sqlite) struct Sealing<'a> {
 pub(in crate::sqlite) struct Part {
     pub(in crate::sqlite) file: LiveFile,
     numbers: Vec<RangeInclusive<i64>>,
-    /// Requests that no file can have: they stay.
-    pub(in crate::sqlite) misfits: u64,
     schema: i64,
 }
 
@@ -73,11 +71,13 @@ struct Key {
     at: i64,
 }
 
-/// Writes a file of requests of a day. `None` if there are none, or if `go_on` says no.
+/// Writes a file of requests of a day. `None` if there are none, or if `go_on` says no. Requests that no
+/// file can have are added to `misfits`: they stay.
 pub(in crate::sqlite) fn seal(
     connection: &Connection,
     days: &Days,
     sealing: Sealing<'_>,
+    misfits: &mut u64,
     go_on: &Interrupt<'_>,
 ) -> rusqlite::Result<Option<Part>> {
     let Sealing { gateway, day, .. } = sealing;
@@ -97,6 +97,7 @@ pub(in crate::sqlite) fn seal(
     let Some(written) = write(connection, &keys, &mut writer, go_on, &unwritable)? else {
         return Ok(None);
     };
+    *misfits += written.misfits;
     if written.numbers.is_empty() {
         drop(writer);
         let removed = folder::remove(dir, &format!("{name}{UNFINISHED}"));
@@ -112,7 +113,7 @@ pub(in crate::sqlite) fn seal(
     }
     new.name().map_err(|error| days.unwritable(&path, error))?;
     let numbers = ranges(written.numbers);
-    Ok(Some(Part { file, numbers, misfits: written.misfits, schema }))
+    Ok(Some(Part { file, numbers, schema }))
 }
 
 /// Names the file, and lets its requests leave. Needs an open transaction.
