@@ -289,7 +289,7 @@ fn day(dir: &Path) -> Result<Day> {
     let found = monotonic_nanos() - begun;
     let requests = posts.len() as f64;
     Ok(Day {
-        size: Size { bytes: sealed.bytes, requests: posts.len() as u64 },
+        size: Size { bytes: sealed.file.bytes, requests: posts.len() as u64 },
         written: written as f64 / 1e3 / requests,
         read: read as f64 / 1e3 / requests,
         found: found as f64 / 1e3,

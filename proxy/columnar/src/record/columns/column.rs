@@ -16,16 +16,16 @@ pub(super) const COST_SCALE: u32 = 18;
 
 /// A column: its value of a record, and how a record gets the value back.
 #[derive(Clone, Copy)]
-pub(in crate::record) struct Column {
-    pub(in crate::record) field: Field,
-    pub(in crate::record) cell: CellOf,
+pub(crate) struct Column {
+    pub(crate) field: Field,
+    pub(crate) cell: CellOf,
     /// Called for values, not for nulls.
-    pub(in crate::record) set: Set,
+    pub(crate) set: Set,
     /// Whether only files that are kept have it: other programs have no use for it.
-    pub(in crate::record) is_own: bool,
+    pub(crate) is_own: bool,
 }
 
-pub(in crate::record) type CellOf = for<'a> fn(&'a Kept<'a>) -> Cell<'a>;
+pub(crate) type CellOf = for<'a> fn(&'a Kept<'a>) -> Cell<'a>;
 pub(crate) type Set = fn(&mut Draft, Value<'_>) -> Result<(), Misfit>;
 
 pub(super) const fn one(name: &'static str, kind: FieldKind, cell: CellOf, set: Set) -> Column {
