@@ -6,7 +6,7 @@ use taximeter_pricing::PriceBook;
 use taximeter_system::clock;
 use taximeter_telemetry::{LogEvent, Telemetry};
 
-use crate::commands::model_files::ModelFiles;
+use crate::model_files::ModelFiles;
 
 /// Logs the environment variables that the gateway ignores.
 pub(super) fn ignored(telemetry: &Telemetry, ignored: &[IgnoredVariable]) {

@@ -248,7 +248,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::commands::rerate::corrections::Corrections;
+    use crate::rerate::corrections::Corrections;
     use taximeter_store::samples::record;
 
     fn refused(dir: &Path, asks: Asks) -> String {

@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::tell;
-use crate::commands::load::{self, LoadError};
+use crate::load::{self, LoadError};
 
 /// Time between two checks of the files. A changed file is read when two checks see the same state.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);

@@ -9,8 +9,8 @@ use jiff::civil::Date;
 use taximeter_pricing::{Imported, LeftOut, import as read_foreign};
 
 use super::list::table;
-use crate::commands::failure::Failure;
-use crate::commands::load::{self, PriceFileError};
+use crate::failure::Failure;
+use crate::load::{self, PriceFileError};
 
 /// Models in the examples of each reason.
 const EXAMPLES_MAX: usize = 2;

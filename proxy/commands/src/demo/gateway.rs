@@ -15,7 +15,7 @@ use taximeter_system::clock;
 use taximeter_telemetry::log::{Log, LogFormat};
 
 use super::live::LiveRow;
-use crate::commands::{bill, serve};
+use crate::{bill, serve};
 
 /// A gateway that the demo started.
 pub(super) struct Gateway {

@@ -12,7 +12,7 @@ use taximeter_ledger::{Charge, Completed, Correction, Entry, Record, RecordCost,
 use taximeter_system::clock;
 use tokio::runtime::Runtime;
 
-use crate::commands::serve::host;
+use crate::serve::host;
 
 /// Corrections between two waits for the journal. It limits the queue.
 const WAIT_EVERY: u64 = 256;
@@ -22,7 +22,7 @@ const SEGMENT_BYTES: u64 = 64 << 20;
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// Writes the corrections of one run. No other process can write corrections meanwhile.
-pub(in crate::commands) struct Corrections<'a> {
+pub(crate) struct Corrections<'a> {
     journal: Journal,
     runtime: Runtime,
     reason: &'a str,
@@ -34,7 +34,7 @@ impl<'a> Corrections<'a> {
     /// Opens the journal in `dir`. The directory is created if it does not exist.
     ///
     /// Errors: as [`Journal::open`].
-    pub(in crate::commands) fn open(
+    pub(crate) fn open(
         dir: &Path,
         resource: &BTreeMap<String, String>,
         reason: &'a str,
@@ -60,7 +60,7 @@ impl<'a> Corrections<'a> {
 
     /// Makes all further corrections later than `newest`. Corrections of a request are in order of
     /// their times, and the clock of another machine may be ahead.
-    pub(in crate::commands) fn go_on_behind(&mut self, newest: Option<Timestamp>) {
+    pub(crate) fn go_on_behind(&mut self, newest: Option<Timestamp>) {
         let behind = newest.and_then(|newest| newest.checked_add(1.microsecond()).ok());
         self.made_at = self.made_at.max(behind.unwrap_or(self.made_at));
     }
@@ -69,7 +69,7 @@ impl<'a> Corrections<'a> {
     /// the request before, if anything did.
     ///
     /// Errors: the ledger cannot be written. Earlier corrections stay, and a later run continues.
-    pub(in crate::commands) fn write(
+    pub(crate) fn write(
         &mut self,
         record: &Record,
         completed: Option<Completed>,
@@ -98,7 +98,7 @@ impl<'a> Corrections<'a> {
     /// Waits until all corrections are on the disk.
     ///
     /// Errors: they cannot be written.
-    pub(in crate::commands) fn close(self) -> anyhow::Result<()> {
+    pub(crate) fn close(self) -> anyhow::Result<()> {
         Ok(self.journal.close()?)
     }
 }

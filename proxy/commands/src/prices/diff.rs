@@ -12,9 +12,9 @@ use taximeter_pricing::{Change, Difference, PriceBook, PriceChange, diff as diff
 
 use super::import::{file_fault, tell};
 use super::list::table;
-use crate::commands::failure::Failure;
-use crate::commands::load;
 use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::load;
 
 /// The output format.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]

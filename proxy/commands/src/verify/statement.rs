@@ -18,9 +18,9 @@ use taximeter_store::signing::{PublicKey, SigningKey};
 use taximeter_store::terms::{Scope, Terms};
 use taximeter_store::verify;
 
-use crate::commands::ledger::Ledger;
-use crate::commands::period::configured_zone;
 use crate::exit::Exit;
+use crate::ledger::Ledger;
+use crate::period::configured_zone;
 
 /// The algorithm of all signatures.
 const ALGORITHM: &str = "Ed25519";
