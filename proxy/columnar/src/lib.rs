@@ -1,7 +1,7 @@
 //! Records as columns: Parquet files that are written, merged, read and checked.
 //!
 //! ```text
-//! DayWriter::new(out, gateway, day, replaces)?    .add(place, payload)?    .finish()? → Sealed
+//! DayWriter::new(out, gateway, day, replaces)?    .add(place, payload)?    .finish()? → SealedDay
 //! merge(&[file, …], &mut writer)?                 files of one day, into one
 //! check(reader, &expected)? → Checked             all that a file says about itself
 //! DayFile::open(reader)?                          .footer()
