@@ -31,8 +31,8 @@
 //!   So damage is an error with its row group, and never a wrong row.
 //! - A lookup reads the footer, the indexes, and one page of each column.
 //! - A writer holds one row group in compressed pages (at most 128 Ki rows and 96 MiB of values,
-//!   usually 13 MiB), and of each column a page of 64 KiB, a dictionary of 32 KiB and a compressor:
-//!   20 MiB.
+//!   usually 13 MiB), of each column a page of 64 KiB, a dictionary of 32 KiB and a compressor (20 MiB),
+//!   and the indexes: 66 MiB in a program that writes 8.6 million rows.
 //! - A reader holds footer and indexes, and a scan of each column a page and a decompressor: 7 MiB. A
 //!   merge has one scan for each file.
 //!
