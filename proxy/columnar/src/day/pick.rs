@@ -32,6 +32,11 @@ impl<K: Ord> Least<K> {
         self.heap.len() < self.limit || self.heap.peek().is_some_and(|(most, _)| key < most)
     }
 
+    /// Whether there are enough, and the largest of them is as `is_before` says.
+    fn is_full(&self, is_before: impl FnOnce(&K) -> bool) -> bool {
+        self.heap.len() >= self.limit && self.heap.peek().is_none_or(|(most, _)| is_before(most))
+    }
+
     fn push(&mut self, key: K, at: At) {
         if self.limit > 0 && self.may_take(&key) {
             if self.heap.len() == self.limit {
@@ -89,9 +94,17 @@ impl<R: ReadAt + 'static> DayFile<R> {
             if !least.may_take(&AdmissionKey { at: page.least, id: Vec::new() }) {
                 break;
             }
-            self.keys(&page, filter, |key, at| {
+            if from.is_some_and(|from| page.most < from.at) {
+                continue;
+            }
+            self.keys(&page, filter, |at, id, row| {
+                // Most rows are told by their time alone.
+                if from.is_some_and(|from| at < from.at) || least.is_full(|most| most.at < at) {
+                    return;
+                }
+                let key = AdmissionKey { at, id: id.to_vec() };
                 if from.is_none_or(|from| key >= *from) {
-                    least.push(key, at);
+                    least.push(key, row);
                 }
             })?;
         }
@@ -118,9 +131,17 @@ impl<R: ReadAt + 'static> DayFile<R> {
             if !least.may_take(&Reverse(last)) {
                 break;
             }
-            self.keys(&page, filter, |key, at| {
+            if before.is_some_and(|before| page.least > before.at) {
+                continue;
+            }
+            self.keys(&page, filter, |at, id, row| {
+                let is_late = before.is_some_and(|before| at > before.at);
+                if is_late || least.is_full(|Reverse(most)| most.at > at) {
+                    return;
+                }
+                let key = AdmissionKey { at, id: id.to_vec() };
                 if before.is_none_or(|before| key < *before) {
-                    least.push(Reverse(key), at);
+                    least.push(Reverse(key), row);
                 }
             })?;
         }
@@ -172,12 +193,12 @@ impl<R: ReadAt + 'static> DayFile<R> {
         Ok(pages)
     }
 
-    /// The key of each row of a page that `filter` takes.
+    /// The time, the id and the place of each row of a page that `filter` takes.
     fn keys(
         &self,
         page: &TimePage,
         filter: &RowFilter,
-        mut visit: impl FnMut(AdmissionKey, At),
+        mut visit: impl FnMut(i64, &[u8], At),
     ) -> Result<(), ReadError> {
         let group = page.group;
         let mut ids = self.cursor(group, "id")?;
@@ -196,7 +217,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
                     .zip(id)
                     .ok_or_else(|| ReadError::group(group, "a row has no key"))?;
                 if filter.takes_time(at) && filter.takes_tenant(tenant) {
-                    visit(AdmissionKey { at, id: id.to_vec() }, (group, row));
+                    visit(at, id, (group, row));
                 }
             }
         }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use taximeter_ledger::{Counted, RecordCost, Stage};
 
 use crate::record::cell::{Cell, Kept};
+pub(super) use crate::record::draft::Places;
 use crate::record::draft::{CostDraft, Draft};
 use crate::table::{Field, FieldKind};
 use crate::value::{Misfit, Value};
@@ -105,6 +106,11 @@ pub(super) fn cost(
     of: for<'a> fn(&'a RecordCost) -> Cell<'a>,
 ) -> Cell<'_> {
     cost.map_or(Cell::Null, of)
+}
+
+/// Digits after the point of what a record owes, if they are not those that are likely.
+pub(super) fn places(record: &Kept<'_>, of: fn(&RecordCost) -> Option<u32>) -> Cell<'static> {
+    count(record.owed().and_then(of).map(u64::from))
 }
 
 pub(super) fn set_stage(to: &mut Draft, stage: Stage, value: Value<'_>) -> Result<(), Misfit> {
