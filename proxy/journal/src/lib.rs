@@ -45,7 +45,8 @@
 //! keep what is needed to complete it (`PendingRequests` in `ledger`), and so does each checkpoint.
 //! The correction that completes it is in this journal. It enters the queue under the lock that the
 //! sums are kept under, and only while the request is pending. So a request is completed once,
-//! however many answers show its usage at the same time.
+//! however many answers show its usage at the same time. Requests that are too old are given up when a
+//! segment begins, unless the wall clock is ahead (`clock_trust.rs`).
 //!
 //! # Marks
 //!
@@ -212,7 +213,7 @@ impl Journal {
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
         let (writer, compressor) = (Mutex::new(Some(writer)), Mutex::new(None));
         let (identity, newest_before) = (recovery.identity.clone(), recovery.newest);
-        let (dir, age_wait) = (dir.to_owned(), Arc::default());
+        let (dir, age_wait) = (dir.to_owned(), Arc::clone(&recovery.ages));
         let handle = Handle { queue, writer, compressor, dir, identity, newest_before, age_wait };
         Ok((Self(Arc::new(handle)), recovery))
     }

@@ -24,19 +24,40 @@ const KEPT_PERIOD: Duration = Duration::from_secs(60);
 /// The file that says what is known of the wall clock.
 const CLOCK: &str = "clock.trust";
 
-/// Whether removal by age waits for the wall clock. For all who tell of it.
+/// Whether removal by age waits for the wall clock. For all who tell of it, and for all who give up
+/// what is old.
 #[derive(Debug, Default)]
-pub struct AgeWait(Mutex<Option<ClockAhead>>);
+pub struct AgeWait(Mutex<Option<ClockTrust>>);
 
 impl AgeWait {
+    /// What is known at a start of the journal in `dir`, whose newest entry is of `newest`.
+    pub(super) fn begin(dir: &Path, newest: Option<Timestamp>, at: (Instant, Timestamp)) -> Self {
+        Self(Mutex::new(Some(trust(dir, newest, at))))
+    }
+
     /// Why removal by age waits. `None` if it does not.
     pub fn ahead(&self) -> Option<ClockAhead> {
+        self.known()?.ahead()
+    }
+
+    /// The time at the last look, to say what is old. `None` while the wall clock is ahead.
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        self.known()?.time()
+    }
+
+    fn known(&self) -> Option<ClockTrust> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, ahead: Option<ClockAhead>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ahead;
+    fn note(&self, trust: ClockTrust) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(trust);
     }
+}
+
+/// What is known of the wall clock at a start.
+fn trust(dir: &Path, newest: Option<Timestamp>, at: (Instant, Timestamp)) -> ClockTrust {
+    let text = files::read(&dir.join(CLOCK), &Kernel, KEPT_BYTES).unwrap_or_default();
+    ClockTrust::begin(Kept::parse(&String::from_utf8_lossy(&text)), newest, at)
 }
 
 /// A change of whether removal by age waits.
@@ -60,6 +81,8 @@ pub struct Retention {
     /// What the file says of the clock, and when it was written.
     kept: Option<(Kept, Instant)>,
     wait: Arc<AgeWait>,
+    /// Removal by age waited at the last look.
+    waits: bool,
 }
 
 impl Retention {
@@ -75,17 +98,17 @@ impl Retention {
         wait: Arc<AgeWait>,
     ) -> Self {
         let keep = SignedDuration::from_hours(24 * i64::from(keep_days));
-        let text = files::read(&dir.join(CLOCK), &Kernel, KEPT_BYTES).unwrap_or_default();
-        let clock = ClockTrust::begin(Kept::parse(&String::from_utf8_lossy(&text)), newest, at);
-        Self { dir: dir.to_owned(), keep, written, due: None, clock, kept: None, wait }
+        let clock = trust(dir, newest, at);
+        Self { dir: dir.to_owned(), keep, written, due: None, clock, kept: None, wait, waits: false }
     }
 
     /// Looks at the clocks, also when the store could not be fed. Whether removal by age begins to
     /// wait, or waits no more.
     pub fn look(&mut self, (now, at): (Instant, Timestamp)) -> Option<WaitTurn> {
         self.clock.look(now, at);
-        let (ahead, before) = (self.clock.ahead(), self.wait.ahead());
-        self.wait.note(ahead);
+        let ahead = self.clock.ahead();
+        let waited = mem::replace(&mut self.waits, ahead.is_some());
+        self.wait.note(self.clock);
         let kept = self.clock.kept();
         let is_due = self.kept.is_none_or(|(last, written)| {
             last.is_doubted() != kept.is_doubted() || now >= written + KEPT_PERIOD
@@ -94,9 +117,9 @@ impl Retention {
         if is_due && keep(&self.dir.join(CLOCK), &kept).is_ok() {
             self.kept = Some((kept, now));
         }
-        match (before, ahead) {
-            (None, Some(ahead)) => Some(WaitTurn::Began(ahead)),
-            (Some(_), None) => Some(WaitTurn::Ended),
+        match ahead {
+            Some(ahead) if !waited => Some(WaitTurn::Began(ahead)),
+            None if waited => Some(WaitTurn::Ended),
             _ => None,
         }
     }
