@@ -92,11 +92,17 @@
 //! After the store was fed, at most once an hour, the journal removes segments (`retain.rs`). A
 //! segment goes if its last entry is older than `keep_days`, is in the store and is with the
 //! receiver of `export.push` (if there is one), and if no start needs it. The same holds for the
-//! segments of corrections. If the data directory takes more than four fifths of `dir_bytes_max`,
-//! age does not count. If the wall clock is more than a day ahead of the newest entry, nothing goes
-//! by age until it was steady for a day (`clock_trust.rs`). Nothing is ever removed from the store,
-//! because bills and repricing read it. So from 95 % on the gateway refuses requests, as on a full
-//! disk.
+//! segments of corrections. If the wall clock is more than a day ahead of the newest entry, nothing
+//! goes by age until it was steady for a day (`clock_trust.rs`).
+//!
+//! # Room
+//!
+//! `disk_budget.rs` measures the data directory and its volume each second. `room.rs` decides: with
+//! less than a fifth of the room left, the oldest segments that may go do so before their time, as
+//! many as are needed. Where other files fill the volume, that is a tenth of them a day. With less
+//! than a twentieth left the gateway refuses new requests, unless it is to serve on. Room is made after
+//! each feeding, while the store cannot be fed, and before a start writes anything
+//! (`make_room`). Nothing is ever removed from the store, because bills and repricing read it.
 //!
 //! # Faults in tests
 //!
@@ -117,12 +123,14 @@ mod held;
 mod identity;
 mod lock;
 mod options;
+mod pace;
 mod promise;
 mod pushed;
 mod queue;
 mod read;
 mod recover;
 mod retain;
+pub mod room;
 mod salvage;
 mod state;
 #[cfg(test)]
@@ -150,7 +158,7 @@ pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
 pub use self::read::{Altered, Entries, Extent, extent};
 pub use self::recover::Recovery;
-pub use self::retain::{AgeWait, Retention, WaitTurn};
+pub use self::retain::{AgeWait, MadeRoom, Removed, Retention, WaitTurn, make_room};
 pub use self::state::{JournalState, Segments};
 
 use self::compress::Background;

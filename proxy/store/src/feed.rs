@@ -56,6 +56,8 @@ pub struct Fed {
     pub stored: u64,
     /// The same for the second journal, that of corrections.
     pub stored_corrections: u64,
+    /// Bytes of the data directory in pages that the store has free for later rows.
+    pub free_bytes: u64,
 }
 
 impl<'a> Feed<'a> {
@@ -205,6 +207,7 @@ pub(super) fn feed_all(
     let mut stored = feeds.iter().map(|feed| feed.stored);
     fed.stored = stored.next().unwrap_or(0);
     fed.stored_corrections = stored.next().unwrap_or(0);
+    fed.free_bytes = database.free_bytes()?;
     Ok(fed)
 }
 

@@ -26,7 +26,7 @@ use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
-use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
+use super::database::{AdmissionKey, AtRest, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
 use super::granularity::Granularity;
 use super::keeper::STORE;
@@ -147,6 +147,22 @@ impl Sqlite {
                 opened => return opened,
             }
         }
+    }
+
+    /// The last request and the last correction of its journals that the database in `data_dir` has,
+    /// and the bytes of its free pages. Makes and copies no file; `None` where that is not possible.
+    pub(super) fn look(data_dir: &Path) -> Option<AtRest> {
+        let path = data_dir.join(STORE);
+        if !path.exists() || !reading::is_readable(&path) {
+            return None;
+        }
+        let mut sqlite = Self::open_unchanged(&path).ok()?;
+        if !sqlite.has_tables().ok()? {
+            return None;
+        }
+        let mut last = |journal| Some(sqlite.cursor(journal).ok()?.map_or(0, |last| last.seq));
+        let stored = (last(taximeter_journal::REQUESTS)?, last(taximeter_journal::CORRECTIONS)?);
+        Some(AtRest { stored, free_bytes: sqlite.free_bytes().ok()? })
     }
 
     fn open_unchanged(path: &Path) -> Result<Self, StoreError> {
@@ -270,6 +286,10 @@ impl Sqlite {
 impl Database for Sqlite {
     fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError> {
         self.ask(|connection| ask::cursor(connection, journal))
+    }
+
+    fn free_bytes(&mut self) -> Result<u64, StoreError> {
+        self.ask(shrink::free_bytes)
     }
 
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
