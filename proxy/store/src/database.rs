@@ -19,8 +19,8 @@ use super::post::{Place, Post};
 /// What a store has, as nobody feeds it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AtRest {
-    /// The last request and the last correction.
-    pub(super) stored: (u64, u64),
+    /// Where its journals of requests and of corrections stood.
+    pub(super) cursors: [Option<Position>; 2],
     /// The bytes of its free pages.
     pub(super) free_bytes: u64,
 }

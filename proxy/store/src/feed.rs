@@ -113,6 +113,13 @@ impl<'a> Feed<'a> {
         (self.read)(0)
     }
 
+    /// The last entry of this journal that a store with this cursor has: 0 where the journal does not
+    /// go on there.
+    pub(super) fn stored_at(&mut self, cursor: Option<Position>) -> u64 {
+        let is_read = self.unread(cursor).is_ok();
+        if is_read { self.stored } else { 0 }
+    }
+
     /// Feeds all that is new.
     fn feed(&mut self, database: &mut dyn Database, fed: &mut Fed) -> Result<(), StoreError> {
         let mut entries = match self.open.take() {

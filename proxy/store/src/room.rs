@@ -10,11 +10,13 @@ use taximeter_config::Config;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::RoomLimits;
 use taximeter_journal::{JournalError, Removed, Retention, WaitTurn, is_written, make_room};
+use taximeter_ledger::Position;
 
 use super::Location;
 use super::database::AtRest;
 use super::error::StoreError;
 use super::feed::Fed;
+use super::journals::feeds;
 use super::push;
 use super::sqlite::Sqlite;
 
@@ -55,14 +57,14 @@ impl Cleaner {
         if !looked || !budget.is_short() {
             return Ok((Removed::default(), 0));
         }
-        let Some(AtRest { stored, free_bytes }) = location.look() else {
+        let Some(AtRest { cursors, free_bytes }) = location.look() else {
             return Ok((Removed::default(), 0));
         };
         budget.reusable(free_bytes);
         if !budget.is_short() {
             return Ok((Removed::default(), free_bytes));
         }
-        let sent = sent(dir, config.export.push.is_some());
+        let (stored, sent) = (stored(dir, cursors), sent(dir, config.export.push.is_some()));
         let done = (stored.0.min(sent.0), stored.1.min(sent.1));
         let for_room = make_room(dir, done, &budget)?;
         Ok((Removed { for_room, ..Removed::default() }, free_bytes))
@@ -91,8 +93,8 @@ impl Cleaner {
             return retention.fed(written, sent, *stored_corrections, budget, at);
         }
         // What the store has may have been moved away, so it is asked itself.
-        let stored = || location.look().map(|store| store.stored);
-        let for_room = retention.make_room(stored, sent, budget, at.0)?;
+        let now = || location.look().map(|store| stored(dir, store.cursors));
+        let for_room = retention.make_room(now, sent, budget, at.0)?;
         Ok(Removed { for_room, ..Removed::default() })
     }
 }
@@ -105,6 +107,14 @@ impl Location {
             Self::Postgres { .. } => None,
         }
     }
+}
+
+/// The last request and the last correction of the journals in `dir` that a store with these cursors
+/// has. It may be the store of other journals.
+fn stored(dir: &Path, cursors: [Option<Position>; 2]) -> (u64, u64) {
+    let [requests, corrections] = &mut feeds(dir);
+    let [at_requests, at_corrections] = cursors;
+    (requests.stored_at(at_requests), corrections.stored_at(at_corrections))
 }
 
 /// The last request and the last correction that no receiver needs.

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_journal::{CORRECTIONS, REQUESTS};
 use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
@@ -149,8 +150,7 @@ impl Sqlite {
         }
     }
 
-    /// The last request and the last correction of its journals that the database in `data_dir` has,
-    /// and the bytes of its free pages. Makes and copies no file; `None` where that is not possible.
+    /// What the database in `data_dir` has. Makes and copies no file; `None` where that is not possible.
     pub(super) fn look(data_dir: &Path) -> Option<AtRest> {
         let path = data_dir.join(STORE);
         if !path.exists() || !reading::is_readable(&path) {
@@ -160,9 +160,9 @@ impl Sqlite {
         if !sqlite.has_tables().ok()? {
             return None;
         }
-        let mut last = |journal| Some(sqlite.cursor(journal).ok()?.map_or(0, |last| last.seq));
-        let stored = (last(taximeter_journal::REQUESTS)?, last(taximeter_journal::CORRECTIONS)?);
-        Some(AtRest { stored, free_bytes: sqlite.free_bytes().ok()? })
+        let mut cursor = |journal| sqlite.cursor(journal).ok();
+        let cursors = [cursor(REQUESTS)?, cursor(CORRECTIONS)?];
+        Some(AtRest { cursors, free_bytes: sqlite.free_bytes().ok()? })
     }
 
     fn open_unchanged(path: &Path) -> Result<Self, StoreError> {

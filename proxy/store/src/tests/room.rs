@@ -58,8 +58,9 @@ fn what_the_store_has_is_told_without_a_file_and_so_are_its_free_pages() {
         files.collect::<std::collections::BTreeSet<_>>()
     };
     let before = names();
-    let AtRest { stored, free_bytes } = Sqlite::look(dir.path()).unwrap();
-    assert!(stored.0 >= u64::from(2 * REQUESTS) && stored.1 == 0, "{stored:?}");
+    let AtRest { cursors, free_bytes } = Sqlite::look(dir.path()).unwrap();
+    let [Some(last), None] = cursors else { panic!("{cursors:?}") };
+    assert!(last.seq >= u64::from(2 * REQUESTS), "{last:?}");
     assert!(free_bytes < 100_000, "{free_bytes}");
     assert_eq!(names(), before);
     // Beside a gateway that has it open, too.
@@ -73,10 +74,10 @@ fn what_the_store_has_is_told_without_a_file_and_so_are_its_free_pages() {
         )
         .unwrap();
     let looked = Sqlite::look(dir.path()).unwrap();
-    assert_eq!(looked.stored, stored);
+    assert_eq!(looked.cursors, cursors);
     assert!((990_000..1_200_000).contains(&looked.free_bytes), "{looked:?}");
     let fed = store.catch_up(&mut crate::feeds(dir.path())).unwrap();
-    assert_eq!((fed.free_bytes, fed.stored), (looked.free_bytes, stored.0));
+    assert_eq!((fed.free_bytes, fed.stored), (looked.free_bytes, last.seq));
     assert_eq!(Sqlite::look(&dir.path().join("nowhere")), None);
 }
 
@@ -93,6 +94,17 @@ fn room_is_made_of_what_the_store_has_while_it_cannot_be_fed_and_of_nothing_wher
     let removed = cleaner(&config).fed(&failed(), u64::MAX, at).unwrap();
     assert_eq!(removed.for_room.map(|made| made.gone.len()), Some(all - 1));
     assert_eq!(segments(dir.path()), 1);
+}
+
+#[test]
+fn a_start_removes_nothing_because_of_a_store_of_another_journal() {
+    let (dir, config) = crowded();
+    let (other, _) = crowded();
+    let store = |dir: &Path| dir.join("store.sqlite");
+    std::fs::copy(store(other.path()), store(dir.path())).unwrap();
+    let (all, location) = (segments(dir.path()), Location::of(&config, "gateway"));
+    let (removed, _) = Cleaner::at_start(&config, &location).unwrap();
+    assert!(removed.for_room.is_none() && segments(dir.path()) == all);
 }
 
 #[test]
