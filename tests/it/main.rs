@@ -93,6 +93,7 @@ mod rerate_shared;
 mod robust_answers;
 mod robust_connections;
 mod rolling;
+mod room;
 mod routes;
 mod running_usage;
 mod segments;

@@ -221,6 +221,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     tell::tokenizers(&telemetry, &loaded);
     tell::prices(&telemetry, &tariffs.book);
     tell::unencrypted(&telemetry, &config.upstreams);
+    let free_bytes = keeping::make_room(&config, &id, &telemetry);
     let (journal, recovery) = Journal::open(
         &config.data_dir,
         Options {
@@ -253,6 +254,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
         move || current.get().config.limits.memory_bytes_max
     };
     gateway.background.spawn(memory::watch(gateway.memory.clone(), configured));
+    gateway.disk_budget.reusable(free_bytes);
     keeping::watch_disk_budget(&gateway);
     keeping::write_refusals(&gateway);
     keeping::set_rejected_aside(&gateway, recovery.rejected);

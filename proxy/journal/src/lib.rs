@@ -45,7 +45,8 @@
 //! keep what is needed to complete it (`PendingRequests` in `ledger`), and so does each checkpoint.
 //! The correction that completes it is in this journal. It enters the queue under the lock that the
 //! sums are kept under, and only while the request is pending. So a request is completed once,
-//! however many answers show its usage at the same time.
+//! however many answers show its usage at the same time. Requests that are too old are given up when a
+//! segment begins, unless the wall clock is ahead (`clock_trust.rs`).
 //!
 //! # Marks
 //!
@@ -91,11 +92,17 @@
 //! After the store was fed, at most once an hour, the journal removes segments (`retain.rs`). A
 //! segment goes if its last entry is older than `keep_days`, is in the store and is with the
 //! receiver of `export.push` (if there is one), and if no start needs it. The same holds for the
-//! segments of corrections. If the data directory takes more than four fifths of `dir_bytes_max`,
-//! age does not count. If the wall clock is more than a day ahead of the newest entry, nothing goes
-//! by age until it was steady for a day (`clock_trust.rs`). Nothing is ever removed from the store,
-//! because bills and repricing read it. So from 95 % on the gateway refuses requests, as on a full
-//! disk.
+//! segments of corrections. If the wall clock is more than a day ahead of the newest entry, nothing
+//! goes by age until it was steady for a day (`clock_trust.rs`).
+//!
+//! # Room
+//!
+//! `disk_budget.rs` measures the data directory and its volume each second. `room.rs` decides: with
+//! less than a fifth of the room left, the oldest segments that may go do so before their time, as
+//! many as are needed. Where other files fill the volume, that is a tenth of them a day. With less
+//! than a twentieth left the gateway refuses new requests, unless it is to serve on. Room is made after
+//! each feeding, while the store cannot be fed, and before a start writes anything
+//! (`make_room`). Nothing is ever removed from the store, because bills and repricing read it.
 //!
 //! # Faults in tests
 //!
@@ -116,12 +123,14 @@ mod held;
 mod identity;
 mod lock;
 mod options;
+mod pace;
 mod promise;
 mod pushed;
 mod queue;
 mod read;
 mod recover;
 mod retain;
+pub mod room;
 mod salvage;
 mod state;
 #[cfg(test)]
@@ -149,7 +158,7 @@ pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
 pub use self::read::{Altered, Entries, Extent, extent};
 pub use self::recover::Recovery;
-pub use self::retain::{AgeWait, Retention, WaitTurn};
+pub use self::retain::{AgeWait, MadeRoom, Removed, Retention, WaitTurn, make_room};
 pub use self::state::{JournalState, Segments};
 
 use self::compress::Background;
@@ -212,7 +221,7 @@ impl Journal {
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
         let (writer, compressor) = (Mutex::new(Some(writer)), Mutex::new(None));
         let (identity, newest_before) = (recovery.identity.clone(), recovery.newest);
-        let (dir, age_wait) = (dir.to_owned(), Arc::default());
+        let (dir, age_wait) = (dir.to_owned(), Arc::clone(&recovery.ages));
         let handle = Handle { queue, writer, compressor, dir, identity, newest_before, age_wait };
         Ok((Self(Arc::new(handle)), recovery))
     }

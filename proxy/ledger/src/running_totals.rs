@@ -270,11 +270,14 @@ impl RunningTotals {
         &self.pending
     }
 
-    /// A checkpoint of these sums. It looks at all open reservations, and gives up pending requests
-    /// that are too old.
+    /// Gives up the pending requests that are too old at `now`: a time that nobody doubts.
+    pub fn drop_old_pending(&mut self, now: Timestamp) {
+        self.pending.drop_old(now);
+    }
+
+    /// A checkpoint of these sums. It looks at all open reservations.
     #[must_use]
-    pub fn checkpoint(&mut self, at: Timestamp) -> Checkpoint {
-        self.pending.drop_old(at);
+    pub fn checkpoint(&self, at: Timestamp) -> Checkpoint {
         Checkpoint {
             pending: self.pending.iter().cloned().collect(),
             at,

@@ -16,6 +16,15 @@ use super::error::StoreError;
 use super::granularity::Granularity;
 use super::post::{Place, Post};
 
+/// What a store has, as nobody feeds it now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AtRest {
+    /// Where its journals of requests and of corrections stood.
+    pub(super) cursors: [Option<Position>; 2],
+    /// The bytes of its free pages.
+    pub(super) free_bytes: u64,
+}
+
 /// A database that keeps requests, corrections, and what both add up to by the hour.
 ///
 /// Errors of all of it: `Damaged`, `Unavailable`. What a deadlock or a lost race undid is tried
@@ -23,6 +32,11 @@ use super::post::{Place, Post};
 pub(super) trait Database: fmt::Debug + Send {
     /// The last entry of `journal` that is here.
     fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError>;
+
+    /// Bytes of the data directory that are in pages without content, for later rows.
+    fn free_bytes(&mut self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 
     /// Adds a batch: the requests and corrections that are not here yet (by their ids), what these
     /// add to their hours, and the cursor of the batch's journal.

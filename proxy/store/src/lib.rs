@@ -15,6 +15,9 @@
 //! - The store can be rebuilt from the journals at any time. It keeps what the journals no longer
 //!   have.
 //!
+//! What the store has may go from the journal: `room.rs` asks for that after each feeding, and before a
+//! start writes anything.
+//!
 //! This crate knows no clients, engines or wire formats. How bills and export formats look is in
 //! `billing`.
 //!
@@ -99,6 +102,7 @@ pub mod push;
 mod reading;
 pub mod refusals;
 mod rejected;
+mod room;
 pub mod signing;
 mod sqlite;
 pub mod terms;
@@ -122,6 +126,7 @@ pub(crate) use self::granularity::Granularity;
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
 pub use self::keeper::check_keeper;
 pub use self::post::{Place, Post};
+pub use self::room::Cleaner;
 pub use self::sqlite::Held as HeldStore;
 
 use self::database::Database;

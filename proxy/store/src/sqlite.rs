@@ -23,10 +23,11 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use taximeter_billing::export::Entries;
 use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_journal::{CORRECTIONS, REQUESTS};
 use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch, NewHours};
-use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
+use super::database::{AdmissionKey, AtRest, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
 use super::granularity::Granularity;
 use super::keeper::STORE;
@@ -160,6 +161,21 @@ impl Sqlite {
                 opened => return opened,
             }
         }
+    }
+
+    /// What the database in `data_dir` has. Makes and copies no file; `None` where that is not possible.
+    pub(super) fn look(data_dir: &Path) -> Option<AtRest> {
+        let path = data_dir.join(STORE);
+        if !path.exists() || !reading::is_readable(&path) {
+            return None;
+        }
+        let mut sqlite = Self::open_unchanged(&path).ok()?;
+        if !sqlite.has_tables().ok()? {
+            return None;
+        }
+        let mut cursor = |journal| sqlite.cursor(journal).ok();
+        let cursors = [cursor(REQUESTS)?, cursor(CORRECTIONS)?];
+        Some(AtRest { cursors, free_bytes: sqlite.free_bytes().ok()? })
     }
 
     fn open_unchanged(path: &Path) -> Result<Self, StoreError> {
@@ -305,6 +321,10 @@ impl Sqlite {
 impl Database for Sqlite {
     fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError> {
         self.ask(|connection| ask::cursor(connection, journal))
+    }
+
+    fn free_bytes(&mut self) -> Result<u64, StoreError> {
+        self.ask(shrink::free_bytes)
     }
 
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {

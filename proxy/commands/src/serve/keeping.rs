@@ -5,16 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use taximeter_config::Config;
 use taximeter_gateway::gateway::Gateway;
-use taximeter_journal::disk_budget::{self, Turn};
+use taximeter_journal::disk_budget;
+use taximeter_journal::room::{Room, RoomLimits};
 use taximeter_journal::{Event, Retention};
 use taximeter_ledger::{Fault, FramedEntry};
 use taximeter_store::feeder::Feeder;
-use taximeter_store::push;
-use taximeter_store::{Fed, Location, StoreError, feeds_with};
+use taximeter_store::{Cleaner, Fed, Location, StoreError, feeds_with};
 use taximeter_system::clock;
-use taximeter_telemetry::LogEvent;
-use taximeter_telemetry::events::{ClockTurned, EntryRejected, JournalChanged, StoreFailed};
+use taximeter_telemetry::Telemetry;
+use taximeter_telemetry::events::{
+    ClockTurned, EntryRejected, HistoryRemoved, JournalChanged, RoomTurned, StoreFailed,
+};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -29,27 +32,25 @@ const REJECTED_PERIOD: Duration = Duration::from_secs(2);
 /// Time between two checks whether the journal has new entries for the store.
 const FEED_PERIOD: Duration = Duration::from_millis(500);
 
-/// Watches the size of the data directory.
+/// Makes room in the data directory before the ledger is opened. The bytes that the store has free.
+pub(super) fn make_room(config: &Config, id: &str, telemetry: &Telemetry) -> u64 {
+    // Who opens the ledger tells what is wrong with it.
+    let at_start = Cleaner::at_start(config, &Location::of(config, id));
+    let (removed, free_bytes) = at_start.unwrap_or_default();
+    telemetry.emit(&HistoryRemoved(&removed));
+    free_bytes
+}
+
+/// Watches the room of the data directory.
 pub(super) fn watch_disk_budget(gateway: &Arc<Gateway>) {
     let (config, process) = (&gateway.config, gateway.process().clone());
-    let most = config.ledger.dir_bytes_max.map(|bytes| bytes as u64);
-    if let Some(most) = most {
-        process.telemetry.metrics.ledger_may_take(most);
-    }
-    let (disk_budget, dir) = (process.disk_budget.clone(), config.data_dir.clone());
-    let on_change = move |turn, bytes: u64, most: u64| {
-        let fields = [("bytes", bytes.into()), ("bytes_max", most.into())];
-        let log = &process.telemetry.log;
-        match turn {
-            Turn::Full => {
-                let hint = "use a larger volume and a larger ledger.dir_bytes_max, or a store in PostgreSQL";
-                let [bytes, most] = fields;
-                log.tell(LogEvent::LedgerFull, [bytes, most, ("hint", hint.into())]);
-            }
-            Turn::Emptied => log.tell(LogEvent::LedgerHasRoom, fields),
-        }
+    let (budget, dir) = (process.disk_budget.clone(), config.data_dir.clone());
+    let on_change = move |turn, room: &Room| {
+        let bytes = process.disk_budget.bytes();
+        process.telemetry.emit(&RoomTurned { turn, bytes, room });
     };
-    gateway.background.spawn(disk_budget::watch(disk_budget, dir, most, on_change));
+    let watch = disk_budget::watch(budget, dir, RoomLimits::of(config), on_change);
+    gateway.background.spawn(watch);
 }
 
 /// Writes once a minute how many requests had no record. At the end, [`finish`](super::Running)
@@ -96,37 +97,25 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
     let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
     let feeding = gateway.feeding.clone();
     let keep_days = gateway.config.ledger.keep_days;
-    let push = gateway.config.export.push.as_ref().map(|_| dir.clone());
-    let sent = move || push.as_deref().map_or((u64::MAX, u64::MAX), push::sent);
     let clocks = || (clock::now(), clock::wall());
     let (newest, wait) = (journal.newest_before(), journal.age_wait().clone());
-    let mut retention = Retention::new(dir, keep_days, journal.sequence(), newest, clocks(), wait);
-    let disk_budget = gateway.disk_budget.clone();
+    let retention = Retention::new(dir, keep_days, journal.sequence(), newest, clocks(), wait);
+    let budget = gateway.disk_budget.clone();
+    let mut cleaner = Cleaner::new(&gateway.config, location.clone(), budget, retention);
     let rejected = telemetry.clone();
     let feeds = feeds_with(dir, move |fault, path| rejected.emit(&EntryRejected { fault, path }));
     let on_fed = move |fed: Result<Fed, StoreError>| {
         let before = feeding.state().fault;
         feeding.note(&fed, clock::wall());
-        if let Some(turn) = retention.look(clocks()) {
+        if let Some(turn) = cleaner.look(clocks()) {
             telemetry.emit(&ClockTurned(turn));
         }
-        match fed {
-            Ok(fed) => match retention.fed(
-                journal.sequence(),
-                &sent,
-                fed.stored_corrections,
-                disk_budget.is_nearly_full(),
-                clocks(),
-            ) {
-                Ok(removed) if removed.is_empty() => {}
-                Ok(removed) => {
-                    telemetry
-                        .log
-                        .tell(LogEvent::LedgerRetired, [("segments", removed.len().into())]);
-                }
-                Err(fault) => telemetry.emit(&StoreFailed::new(&fault, None)),
-            },
-            Err(fault) => telemetry.emit(&StoreFailed::new(&fault, before.as_deref())),
+        match cleaner.fed(&fed, journal.sequence(), clocks()) {
+            Ok(removed) => telemetry.emit(&HistoryRemoved(&removed)),
+            Err(fault) => telemetry.emit(&StoreFailed::new(&fault, None)),
+        }
+        if let Err(fault) = fed {
+            telemetry.emit(&StoreFailed::new(&fault, before.as_deref()));
         }
     };
     let noted_in = dir.clone();
@@ -140,7 +129,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
             let Some(gateway) = weak.upgrade() else { return };
             let written = gateway.journal.sequence();
             // Files are deleted after a feeding. A full gateway writes nothing that starts one.
-            let period = match gateway.disk_budget.is_nearly_full() {
+            let period = match gateway.disk_budget.is_short() {
                 true => RETENTION_PERIOD,
                 false => IDLE_PERIOD,
             };

@@ -3,12 +3,15 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use taximeter_ledger::{
     CarriedRequest, Change, Digest, EncodedEntry, Entry, Framer, LedgerId, PendingRequests,
     Position, RunningTotals, StringsSoFar,
 };
+
+use super::super::retain::AgeWait;
 
 /// Frames that are written together.
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(in super::super) struct Frames {
     framer: Framer,
     cuts: VecDeque<Cut>,
     tally: RunningTotals,
+    /// What time it is, for what is given up because of its age.
+    ages: Arc<AgeWait>,
     /// The last entry is a checkpoint, or there is none.
     is_checked: bool,
     /// Length of the segment up to here.
@@ -81,7 +86,7 @@ impl Frames {
     /// `segment_filled` bytes.
     pub(in super::super) fn new(
         framer: Framer,
-        tally: RunningTotals,
+        (tally, ages): (RunningTotals, Arc<AgeWait>),
         segment_filled: u64,
         segment_bytes: u64,
     ) -> Self {
@@ -92,6 +97,7 @@ impl Frames {
             framer,
             cuts: VecDeque::new(),
             tally,
+            ages,
             is_checked: true,
             segment_filled,
             segment_bytes,
@@ -125,8 +131,12 @@ impl Frames {
         self.bytes.len() - before
     }
 
-    /// Adds a checkpoint, unless the last entry is one. The bytes added.
+    /// Adds a checkpoint, unless the last entry is one. The bytes added. Gives up what is too old
+    /// before that, unless the wall clock is in doubt.
     pub(super) fn check(&mut self, now: fn() -> Timestamp) -> usize {
+        if let Some(time) = self.ages.time() {
+            self.tally.drop_old_pending(time);
+        }
         let checkpoint = Entry::Checkpoint(Box::new(self.tally.checkpoint(now())));
         let mut payload = Vec::new();
         match EncodedEntry::new(&checkpoint, &mut payload) {
