@@ -97,6 +97,11 @@
 //! because bills and repricing read it. So from 95 % on the gateway refuses requests, as on a full
 //! disk.
 //!
+//! # Time
+//!
+//! A checkpoint says up to when everything is settled (`queue/settling.rs`), so that others know when
+//! a day is closed. While a gateway is open it writes one about once an hour, also if it is idle.
+//!
 //! # Faults in tests
 //!
 //! All code asks `disk.rs` for file operations. In tests that is a disk in memory that fails, dies
@@ -135,6 +140,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
@@ -212,7 +218,7 @@ impl Journal {
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
         let (writer, compressor) = (Mutex::new(Some(writer)), Mutex::new(None));
         let (identity, newest_before) = (recovery.identity.clone(), recovery.newest);
-        let (dir, age_wait) = (dir.to_owned(), Arc::default());
+        let (dir, age_wait) = (dir.to_owned(), queue.age_wait());
         let handle = Handle { queue, writer, compressor, dir, identity, newest_before, age_wait };
         Ok((Self(Arc::new(handle)), recovery))
     }
@@ -257,6 +263,13 @@ impl Journal {
     #[must_use]
     pub fn newest_before(&self) -> Option<Timestamp> {
         self.0.newest_before
+    }
+
+    /// Says in the journal that time has passed, about once an hour and also while nothing else is
+    /// written. To be called often, after a look at the clock ([`Retention::look`]): while the wall
+    /// clock is in doubt nothing is said. `request_max` is the longest time that a request may take.
+    pub fn mark(&self, now: Instant, request_max: Duration) {
+        self.0.queue.mark(now, request_max);
     }
 
     /// Whether removal by age waits for the wall clock.

@@ -4,6 +4,8 @@
 //! chain) when it enters the queue, so the order of the queue is the order of the file.
 
 mod frames;
+mod ring;
+mod settling;
 mod tell;
 mod unsynced;
 
@@ -19,9 +21,9 @@ use std::time::{Duration, Instant};
 use taximeter_config::OnUnavailable;
 use taximeter_ledger::{Change, Digest, EncodedEntry, Entry, Position, StringsSoFar};
 use taximeter_system::clock;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub(super) use self::frames::{Batch, Frames};
+use self::ring::{Ring, ring_after_turn};
 pub(super) use self::unsynced::Doubtful;
 use self::unsynced::Unsynced;
 use super::disk::OpenFile;
@@ -448,30 +450,6 @@ impl State {
     /// Whether what is queued is to be written now.
     fn is_due(&self) -> bool {
         !self.frames.is_empty() && (self.bell == Bell::Rung || self.stage > Stage::Open)
-    }
-}
-
-/// Rings for the writer when dropped.
-struct Ring(Arc<Queue>);
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        // The writer may have been there already, to settle a doubt.
-        state.bell = if state.frames.is_empty() { Bell::Quiet } else { Bell::Rung };
-        drop(state);
-        self.0.work.notify_one();
-    }
-}
-
-/// Rings behind the tasks that are ready now on a thread that carries requests: what they append
-/// shares one write and one wake. Elsewhere at once, since nobody should wait for that thread.
-fn ring_after_turn(ring: Ring) {
-    match Handle::try_current() {
-        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread => {
-            runtime.spawn(async move { drop(ring) });
-        }
-        _ => drop(ring),
     }
 }
 

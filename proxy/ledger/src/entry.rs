@@ -245,6 +245,20 @@ pub struct Checkpoint {
     /// The posted requests whose usage is not known yet, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingRequest>,
+    /// Up to when everything is settled. `None` if the gateway cannot say, because its clock is in
+    /// doubt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
+}
+
+/// Up to when everything is settled: with it others know when nothing of a day can come any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Every request that was admitted before this time has ended: the admission of the oldest open
+    /// request, or the time of the checkpoint.
+    pub until: Timestamp,
+    /// The longest time that a request may take, in seconds.
+    pub request_seconds_max: u64,
 }
 
 /// A request that has used nothing and has no record.

@@ -10,6 +10,8 @@ use taximeter_ledger::{
     Position, RunningTotals, StringsSoFar,
 };
 
+use super::settling::Settling;
+
 /// Frames that are written together.
 #[derive(Debug)]
 pub(in super::super) struct Batch {
@@ -45,6 +47,7 @@ pub(in super::super) struct Frames {
     segment_filled: u64,
     /// A segment that is this long is followed by another one.
     segment_bytes: u64,
+    settling: Settling,
 }
 
 /// Where a segment begins.
@@ -95,6 +98,7 @@ impl Frames {
             is_checked: true,
             segment_filled,
             segment_bytes,
+            settling: Settling::default(),
         }
     }
 
@@ -114,9 +118,7 @@ impl Frames {
     ) -> usize {
         let before = self.bytes.len();
         if self.segment_filled >= self.segment_bytes && !self.is_checked {
-            let carried = self.tally.carried();
-            self.cuts.push_back(Cut { at: before, before: self.last(), carried });
-            self.segment_filled = 0;
+            self.cut();
             self.check(now);
         }
         self.append(entry);
@@ -125,9 +127,27 @@ impl Frames {
         self.bytes.len() - before
     }
 
+    fn cut(&mut self) {
+        let (at, before, carried) = (self.bytes.len(), self.last(), self.tally.carried());
+        self.cuts.push_back(Cut { at, before, carried });
+        self.segment_filled = 0;
+    }
+
+    /// Adds a checkpoint because time has passed, whatever the last entry is. The bytes added.
+    pub(super) fn mark(&mut self, now: fn() -> Timestamp) -> usize {
+        if self.segment_filled >= self.segment_bytes {
+            self.cut();
+        }
+        self.is_checked = false;
+        self.check(now)
+    }
+
     /// Adds a checkpoint, unless the last entry is one. The bytes added.
     pub(super) fn check(&mut self, now: fn() -> Timestamp) -> usize {
-        let checkpoint = Entry::Checkpoint(Box::new(self.tally.checkpoint(now())));
+        let at = now();
+        let mut checkpoint = self.tally.checkpoint(at);
+        checkpoint.settled = self.settling.says(self.tally.settled_until(at));
+        let checkpoint = Entry::Checkpoint(Box::new(checkpoint));
         let mut payload = Vec::new();
         match EncodedEntry::new(&checkpoint, &mut payload) {
             Ok(entry) if !mem::replace(&mut self.is_checked, true) => self.append(&entry),
@@ -177,6 +197,11 @@ impl Frames {
     /// The requests whose usage is pending.
     pub(super) const fn pending(&self) -> &PendingRequests {
         self.tally.pending()
+    }
+
+    /// What is known of time.
+    pub(super) const fn settling(&mut self) -> &mut Settling {
+        &mut self.settling
     }
 
     /// Bytes that are not taken.
