@@ -101,6 +101,7 @@ pub mod refusals;
 mod rejected;
 pub mod signing;
 mod sqlite;
+pub mod statements;
 pub mod terms;
 pub mod verify;
 

@@ -1,29 +1,22 @@
 //! Statements: the operator makes and signs them, and the tenant checks them.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use taximeter_billing::{Credit, Hour, HourKey, Month, Statement, StatementJournal, Unit, Zone};
-use taximeter_store::Store;
+use taximeter_billing::{Month, Statement, StatementJournal, Unit, Zone};
 use taximeter_store::signing::{PublicKey, SigningKey};
+use taximeter_store::statements::{self, Signed};
 use taximeter_store::terms::{Scope, Terms};
 use taximeter_store::verify;
 
 use crate::commands::ledger::Ledger;
 use crate::commands::period::configured_zone;
 use crate::exit::Exit;
-
-/// The algorithm of all signatures.
-const ALGORITHM: &str = "Ed25519";
 
 /// The arguments for statements.
 #[derive(Debug, Clone, Args)]
@@ -61,25 +54,6 @@ impl StatementArgs {
     }
 }
 
-/// A signed statement.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Signed {
-    statement: Statement,
-    signature: Signature,
-}
-
-/// The signature of the statement's canonical JSON (RFC 8785).
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Signature {
-    algorithm: String,
-    /// The public key in base64. It only tells keys apart: a check uses the tenant's own copy.
-    public_key: String,
-    /// The signature in base64.
-    value: String,
-}
-
 /// Makes the statement of the tenant `of`, or checks the statement in the file `of`. With
 /// `data_dir`, the check also compares its journals.
 ///
@@ -102,12 +76,12 @@ pub(super) fn run(
             let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant: Some(of), now };
             let mut store = ledger.open(&mut ledger.feeds())?.store;
             let terms = config.map(Terms::of).unwrap_or_default();
-            let mut statement = make(&mut store, of, &terms, scope)?;
+            let mut statement = statements::make(&mut store, of, &terms, scope)?;
             // The journals are read after the store, so they have every entry that the store has.
             if let Some(data_dir) = ledger.feeding()? {
                 statement.journals = verify::journals(data_dir)?;
             }
-            let text = sign(statement, &key)?;
+            let text = Signed::new(statement, &key).text()?;
             match &args.output {
                 Some(path) => fs::write(path, text)
                     .with_context(|| format!("cannot write {}", path.display()))?,
@@ -122,46 +96,6 @@ pub(super) fn run(
     }
 }
 
-fn make(
-    store: &mut Store,
-    tenant: &str,
-    terms: &Terms,
-    scope: Scope<'_>,
-) -> anyhow::Result<Statement> {
-    let Scope { period, zone, now, .. } = scope;
-    let (hours, credits) = owed(store, terms, scope)?;
-    if hours.is_empty() {
-        let month = period.name(zone);
-        bail!(
-            "the tenant {tenant:?} has no request in {month}; see `taximeter bill --month {month}`"
-        );
-    }
-    Ok(Statement::new(tenant, period, zone, period.to() > now, &hours, credits)?)
-}
-
-fn sign(statement: Statement, key: &SigningKey) -> anyhow::Result<String> {
-    let signature = Signature {
-        algorithm: ALGORITHM.to_owned(),
-        public_key: key.public().base64(),
-        value: BASE64.encode(key.sign(statement.canonical().as_bytes())),
-    };
-    Ok(serde_json::to_string_pretty(&Signed { statement, signature })? + "\n")
-}
-
-/// All hours with costs, and the credits of allowances.
-fn owed(
-    store: &mut Store,
-    terms: &Terms,
-    scope: Scope<'_>,
-) -> anyhow::Result<(BTreeMap<HourKey, Hour>, Vec<Credit>)> {
-    let mut hours: BTreeMap<HourKey, Hour> = BTreeMap::new();
-    let credits = terms.hours(store, scope, |_, key, hour| {
-        hours.entry(key.clone()).or_default().add(hour)?;
-        Ok::<_, anyhow::Error>(())
-    })?;
-    Ok((hours, credits))
-}
-
 fn check(
     path: &Path,
     key: &Path,
@@ -171,20 +105,10 @@ fn check(
     let key = PublicKey::read(key)?;
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the statement {}", path.display()))?;
-    let Signed { statement, signature } = serde_json::from_str(&text)
+    let signed = Signed::parse(&text)
         .with_context(|| format!("{} is not a statement of taximeter", path.display()))?;
-    let mut wrong = Vec::new();
-    let value = BASE64.decode(&signature.value).unwrap_or_default();
-    if signature.algorithm != ALGORITHM {
-        wrong.push(format!("the signature uses {:?} instead of {ALGORITHM}", signature.algorithm));
-    } else if !key.verifies(statement.canonical().as_bytes(), &value) {
-        wrong.push(if signature.public_key == key.base64() {
-            "the signature is wrong: the statement was changed after it was signed".to_owned()
-        } else {
-            "the statement was signed with another key".to_owned()
-        });
-    }
-    wrong.extend(statement.check().err().map(|fault| fault.to_string()));
+    let mut wrong = signed.faults(&key);
+    let statement = signed.statement;
     for (journal, data_dir) in statement.journals.iter().zip(data_dir.into_iter().cycle()) {
         wrong.extend(verify::fault(journal, data_dir)?);
     }
