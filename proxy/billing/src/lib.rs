@@ -31,6 +31,7 @@
 mod allowance;
 mod bill;
 mod billed_request;
+mod closing;
 mod credit;
 mod difference;
 pub mod export;
@@ -43,12 +44,17 @@ mod quantities;
 mod render;
 mod running_hour;
 mod statement;
+mod statement_series;
 mod sums;
 mod zone;
 
 pub use allowance::Allowances;
 pub use bill::{Bill, BillError, BillLine, Biller};
 pub use billed_request::BilledRequest;
+pub use closing::{
+    Closing, Finality, GONE_AFTER, GatewayProgress, PeriodStatus, REQUEST_MAX, SILENT_AFTER,
+    SettledUntil, SilentGateway, WaitedGateway, closing,
+};
 pub use credit::{Covered, Credit};
 pub use difference::{Difference, Differences, amounts_differ, costs_differ};
 pub use gpu::{GpuShares, RequestRun};
@@ -60,8 +66,9 @@ pub use quantities::{Quantities, QuantityLine, Split};
 pub use render::{csv, csv_cell, invoice, json, printable, table};
 pub use running_hour::{CostLines, RunningHour};
 pub use statement::{
-    STATEMENT_VERSION, Statement, StatementFault, StatementJournal, StatementLine,
+    STATEMENT_VERSION, Statement, StatementBefore, StatementFault, StatementJournal, StatementLine,
 };
+pub use statement_series::{SeriesFault, check_series};
 pub use sums::{Sums, add_exactly};
 pub use zone::{Unit, UnknownZone, Zone};
 

@@ -267,7 +267,7 @@ impl Journal {
 
     /// Says in the journal that time has passed, about once an hour and also while nothing else is
     /// written. To be called often, after a look at the clock ([`Retention::look`]): while the wall
-    /// clock is in doubt nothing is said. `request_max` is the longest time that a request may take.
+    /// clock is in doubt, the time is said that is known without it. `request_max` is the longest time that a request may take.
     pub fn mark(&self, now: Instant, request_max: Duration) {
         self.0.queue.mark(now, request_max);
     }
@@ -395,6 +395,20 @@ pub fn journal_dir(data_dir: &Path, name: &str) -> Option<PathBuf> {
 #[must_use]
 pub fn is_written(dir: &Path) -> bool {
     lock::is_locked(dir)
+}
+
+/// The gateway that wrote the last segment of the journal in `dir`. `None` if there is no segment.
+///
+/// # Errors
+/// The directory or the segment cannot be read.
+pub fn gateway(dir: &Path) -> io::Result<Option<String>> {
+    let segments = files::list(dir, &Kernel)?;
+    for (_, path) in segments.iter().rev() {
+        if let Some(header) = files::header(path, &Kernel)? {
+            return Ok(Some(header.gateway));
+        }
+    }
+    Ok(None)
 }
 
 /// The entries of the journal in `dir` from `from_seq` on, also while it is written.

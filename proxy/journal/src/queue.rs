@@ -4,6 +4,7 @@
 //! chain) when it enters the queue, so the order of the queue is the order of the file.
 
 mod frames;
+mod mark;
 mod ring;
 mod settling;
 mod tell;
@@ -23,7 +24,7 @@ use taximeter_ledger::{Change, Digest, EncodedEntry, Entry, Position, StringsSoF
 use taximeter_system::clock;
 
 pub(super) use self::frames::{Batch, Frames};
-use self::ring::{Ring, ring_after_turn};
+use self::ring::after_turn;
 pub(super) use self::unsynced::Doubtful;
 use self::unsynced::Unsynced;
 use super::disk::OpenFile;
@@ -185,7 +186,7 @@ impl Queue {
             }
             drop(state);
             if is_first {
-                ring_after_turn(Ring(Arc::clone(self)));
+                after_turn(Ring(Arc::clone(self)));
             }
             if dropped > 0 {
                 self.tell(&Event::PendingDropped { requests: dropped });
@@ -450,6 +451,19 @@ impl State {
     /// Whether what is queued is to be written now.
     fn is_due(&self) -> bool {
         !self.frames.is_empty() && (self.bell == Bell::Rung || self.stage > Stage::Open)
+    }
+}
+
+/// Rings for the writer when dropped.
+struct Ring(Arc<Queue>);
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        // The writer may have been there already, to settle a doubt.
+        state.bell = if state.frames.is_empty() { Bell::Quiet } else { Bell::Rung };
+        drop(state);
+        self.0.work.notify_one();
     }
 }
 

@@ -79,6 +79,7 @@ mod ask;
 mod audit;
 mod batch;
 pub mod bills;
+mod closing;
 pub mod convert;
 mod cursor;
 mod database;

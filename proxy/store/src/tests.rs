@@ -14,6 +14,7 @@ macro_rules! on_postgres {
 
 mod audit;
 mod clock;
+mod closing;
 mod convert;
 mod hours;
 mod pages;
@@ -22,6 +23,7 @@ mod reading;
 mod rebuild;
 mod refusals;
 mod removal;
+mod statements;
 
 use std::fs;
 

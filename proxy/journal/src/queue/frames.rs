@@ -146,7 +146,7 @@ impl Frames {
     pub(super) fn check(&mut self, now: fn() -> Timestamp) -> usize {
         let at = now();
         let mut checkpoint = self.tally.checkpoint(at);
-        checkpoint.settled = self.settling.says(self.tally.settled_until(at));
+        checkpoint.settled = self.settling.says(at, self.tally.settled_until(at));
         let checkpoint = Entry::Checkpoint(Box::new(checkpoint));
         let mut payload = Vec::new();
         match EncodedEntry::new(&checkpoint, &mut payload) {

@@ -19,8 +19,9 @@ mod sum {
 
 /// Keys inside what is settled.
 mod settled {
-    pub(super) const UNTIL: u64 = 1;
-    pub(super) const REQUEST_SECONDS_MAX: u64 = 2;
+    pub(super) const AT: u64 = 1;
+    pub(super) const UNTIL: u64 = 2;
+    pub(super) const REQUEST_SECONDS_MAX: u64 = 3;
 }
 
 /// Keys inside a pending request.
@@ -57,8 +58,9 @@ pub(super) fn checkpoint(checkpoint: &Checkpoint, out: &mut Writer<'_>) {
     for request in &checkpoint.pending {
         out.filled(key::PENDING, |out| write_pending(request, out));
     }
-    if let Some(Settled { until, request_seconds_max }) = checkpoint.settled {
+    if let Some(Settled { at, until, request_seconds_max }) = checkpoint.settled {
         out.nested(key::SETTLED, |out| {
+            out.time(settled::AT, at, 0);
             out.time(settled::UNTIL, until, 0);
             out.unless_zero(settled::REQUEST_SECONDS_MAX, request_seconds_max);
         });
@@ -126,17 +128,19 @@ pub(super) fn read_checkpoint(parts: &Parts<'_>) -> Result<Checkpoint, DecodeErr
 }
 
 fn read_settled(value: Value<'_>) -> Result<Settled, DecodeError> {
-    let (mut until, mut request_seconds_max) = (None, 0);
+    let (mut at, mut until, mut request_seconds_max) = (None, None, 0);
     let mut members = value.members();
     while let Some((key, value)) = members.next()? {
         match key {
+            settled::AT => at = Some(value.time(0)?),
             settled::UNTIL => until = Some(value.time(0)?),
             settled::REQUEST_SECONDS_MAX => request_seconds_max = value.number(),
             _ => {}
         }
     }
+    let at = at.ok_or(DecodeError::Missing("at"))?;
     let until = until.ok_or(DecodeError::Missing("until"))?;
-    Ok(Settled { until, request_seconds_max })
+    Ok(Settled { at, until, request_seconds_max })
 }
 
 fn read_pending(value: Value<'_>) -> Result<PendingRequest, DecodeError> {

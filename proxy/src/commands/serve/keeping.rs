@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taximeter_gateway::gateway::Gateway;
+use taximeter_gateway::gateway::{Current, Gateway};
 use taximeter_journal::disk_budget::{self, Turn};
 use taximeter_journal::{Event, Retention};
 use taximeter_ledger::{Fault, FramedEntry};
@@ -90,7 +90,7 @@ pub(super) fn set_rejected_aside(gateway: &Arc<Gateway>, mut entries: Vec<(Frame
 }
 
 /// Feeds the store from the journal, on a thread that carries no requests.
-pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
+pub(super) fn feeder(gateway: &Arc<Gateway>, current: Current) -> anyhow::Result<Feeder> {
     let location = Location::of(&gateway.config, &gateway.id);
     let dir = &gateway.config.data_dir;
     let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
@@ -110,6 +110,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         if let Some(turn) = retention.look(clocks()) {
             telemetry.emit(&ClockTurned(turn));
         }
+        journal.mark(clock::now(), current.get().config.limits.request_timeout);
         match fed {
             Ok(fed) => match retention.fed(
                 journal.sequence(),

@@ -1,22 +1,22 @@
 //! Statements: the operator makes and signs them, and the tenant checks them.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use jiff::Timestamp;
-use taximeter_billing::{Month, Statement, StatementJournal, Unit, Zone};
+use taximeter_billing::{Month, Statement, Unit, Zone};
 use taximeter_store::signing::{PublicKey, SigningKey};
-use taximeter_store::statements::{self, Signed};
+use taximeter_store::statements::{self, Later, MadeStatement, Signed};
 use taximeter_store::terms::{Scope, Terms};
 use taximeter_store::verify;
 
 use crate::commands::ledger::Ledger;
 use crate::commands::period::configured_zone;
-use crate::exit::Exit;
+use crate::exit::{Exit, complain, text as text_of};
 
 /// The arguments for statements.
 #[derive(Debug, Clone, Args)]
@@ -42,6 +42,11 @@ pub(super) struct StatementArgs {
     #[arg(long, value_name = "FILE", requires = "statement", conflicts_with = "signing_key")]
     public_key: Option<PathBuf>,
 
+    /// Give out the statement with this number again. The first final statement of a month is no. 1;
+    /// what came later is in no. 2, and so on [default: the last one, or a further one if that is due]
+    #[arg(long, value_name = "N", requires = "signing_key")]
+    number: Option<u32>,
+
     /// Write the statement to this file instead of standard output
     #[arg(short, long, value_name = "FILE", requires = "signing_key")]
     output: Option<PathBuf>,
@@ -54,20 +59,27 @@ impl StatementArgs {
     }
 }
 
-/// Makes the statement of the tenant `of`, or checks the statement in the file `of`. With
-/// `data_dir`, the check also compares its journals.
+/// What the arguments name, for a check.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named<'a> {
+    /// The data directory, whose journals are compared.
+    pub(super) data_dir: Option<&'a Path>,
+    /// Whether a ledger is named. It knows what came later.
+    pub(super) is_ledger: bool,
+}
+
+/// Makes the statement of the tenant `of`, or checks the statement in the file `of`.
 ///
 /// Errors: no key is named; a file cannot be read or written; the store cannot answer.
 pub(super) fn run(
     args: &StatementArgs,
     of: &str,
-    ledger: &Ledger,
-    data_dir: Option<&Path>,
+    (ledger, named): (&Ledger, Named<'_>),
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     match (&args.public_key, &args.signing_key, args.month) {
-        (Some(key), ..) => check(Path::new(of), key, data_dir, out),
+        (Some(key), ..) => check(Path::new(of), key, (ledger, named), now, out),
         (None, Some(key), Some(month)) => {
             let key = SigningKey::read(key)?;
             let config = ledger.config.as_ref();
@@ -76,17 +88,21 @@ pub(super) fn run(
             let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant: Some(of), now };
             let mut store = ledger.open(&mut ledger.feeds())?.store;
             let terms = config.map(Terms::of).unwrap_or_default();
-            let mut statement = statements::make(&mut store, of, &terms, scope)?;
             // The journals are read after the store, so they have every entry that the store has.
-            if let Some(data_dir) = ledger.feeding()? {
-                statement.journals = verify::journals(data_dir)?;
-            }
-            let text = Signed::new(statement, &key).text()?;
+            let journals = || match ledger.feeding()? {
+                Some(data_dir) => Ok::<_, anyhow::Error>(verify::journals(data_dir)?),
+                None => Ok(Vec::new()),
+            };
+            let MadeStatement { text, note } = match args.number {
+                Some(number) => statements::recorded(&mut store, of, scope, number, &key)?,
+                None => statements::issue(&mut store, of, &terms, scope, &key, journals)?,
+            };
             match &args.output {
                 Some(path) => fs::write(path, text)
                     .with_context(|| format!("cannot write {}", path.display()))?,
                 None => out.write_all(text.as_bytes())?,
             }
+            note.as_deref().map(complain);
             Ok(ExitCode::SUCCESS)
         }
         _ => bail!(
@@ -99,7 +115,8 @@ pub(super) fn run(
 fn check(
     path: &Path,
     key: &Path,
-    data_dir: Option<&Path>,
+    (ledger, Named { data_dir, is_ledger }): (&Ledger, Named<'_>),
+    now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let key = PublicKey::read(key)?;
@@ -112,7 +129,13 @@ fn check(
     for (journal, data_dir) in statement.journals.iter().zip(data_dir.into_iter().cycle()) {
         wrong.extend(verify::fault(journal, data_dir)?);
     }
-    tell(&statement, out)?;
+    let later = if is_ledger && !statement.provisional {
+        later(ledger, &statement, now).unwrap_or_else(|fault| Later::unknown(&text_of(&fault)))
+    } else {
+        Later::default()
+    };
+    wrong.extend(later.wrong);
+    out.write_all(statements::summary(&statement).as_bytes())?;
     for fault in &wrong {
         writeln!(out, "wrong: {fault}")?;
     }
@@ -129,33 +152,15 @@ fn check(
             dir.display()
         )?,
     }
+    for note in &later.notes {
+        writeln!(out, "{note}")?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what is in a statement.
-fn tell(statement: &Statement, out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "Statement of {} from {} to {} ({}){}",
-        statement.tenant,
-        statement.from,
-        statement.to,
-        statement.zone,
-        if statement.provisional { ", provisional: made before the end of the period" } else { "" }
-    )?;
-    writeln!(out, "  {} requests, {} lines", statement.requests, statement.lines.len())?;
-    for credit in &statement.credits {
-        let month = credit.month.strftime("%Y-%m");
-        writeln!(out, "  allowance in {month}: {} {}", credit.amount, credit.currency)?;
-    }
-    for (currency, total) in &statement.totals {
-        writeln!(out, "  {total} {currency}")?;
-    }
-    if statement.unknown_cost_requests > 0 {
-        writeln!(out, "  requests of unknown cost: {}", statement.unknown_cost_requests)?;
-    }
-    for StatementJournal { name, gateway, last_seq, sha256 } in &statement.journals {
-        writeln!(out, "  {name} of {gateway} up to entry {last_seq}: {sha256}")?;
-    }
-    Ok(())
+/// What the ledger knows of a statement.
+fn later(ledger: &Ledger, statement: &Statement, now: Timestamp) -> anyhow::Result<Later> {
+    let terms = ledger.config.as_ref().map(Terms::of).unwrap_or_default();
+    let mut store = ledger.open(&mut ledger.feeds())?.store;
+    Ok(statements::later(&mut store, statement, &terms, now)?)
 }

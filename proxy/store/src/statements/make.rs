@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use taximeter_billing::{BillError, Hour, HourKey, PeriodError, Statement, StatementFault};
+use taximeter_billing::{
+    BillError, Hour, HourKey, PeriodError, PeriodStatus, Statement, StatementFault,
+};
 
 use crate::terms::{Scope, Terms};
 use crate::{Store, StoreError};
@@ -33,18 +35,50 @@ pub enum StatementError {
         /// The period.
         month: String,
     },
+    /// What was issued is not what is recorded now.
+    #[error(
+        "the recorded statements of {tenant:?} were changed: {fault}; restore them from a backup"
+    )]
+    Damaged {
+        /// The tenant.
+        tenant: String,
+        /// What does not fit.
+        fault: String,
+    },
+    /// An earlier statement has amounts that only a configuration knows.
+    #[error(
+        "an earlier statement of this period has allowances or shares of GPUs; name the configuration \
+         with --config"
+    )]
+    NoTerms,
+    /// No such statement was issued.
+    #[error("there is no statement no. {number} of this period; {issued} were issued")]
+    NoNumber {
+        /// The number.
+        number: u32,
+        /// How many were issued.
+        issued: usize,
+    },
+    /// Others issue statements of the same period.
+    #[error("other commands issue statements of this period at the same time; try again")]
+    Busy,
+    /// A statement cannot be written as JSON, or read.
+    #[error("the statement cannot be read or written: {0}")]
+    Text(String),
 }
 
-/// The statement of `tenant` for `scope`, a month of its zone.
+/// The statement of all that `tenant` owes for `scope`, a month of its zone. `status` was asked for
+/// before: what is said to be final is in the sums.
 ///
 /// Errors: as [`StatementError`] says.
-pub fn make(
+pub(super) fn make(
     store: &mut Store,
     tenant: &str,
     terms: &Terms,
     scope: Scope<'_>,
+    status: PeriodStatus,
 ) -> Result<Statement, StatementError> {
-    let Scope { period, zone, now, .. } = scope;
+    let Scope { period, zone, .. } = scope;
     let mut hours: BTreeMap<HourKey, Hour> = BTreeMap::new();
     let credits = terms.hours(store, scope, |_, key, hour| {
         let overflow = || BillError::Overflow { tenant: key.tenant.clone() };
@@ -56,5 +90,5 @@ pub fn make(
         let (tenant, month) = (tenant.to_owned(), period.name(zone));
         return Err(StatementError::NoRequest { tenant, month });
     }
-    Ok(Statement::new(tenant, period, zone, period.to() > now, &hours, credits)?)
+    Ok(Statement::new(tenant, period, zone, status, &hours, credits)?)
 }
