@@ -21,6 +21,12 @@
 //! additions. `zone.rs` and `Period::parts` split a period in a time zone into whole UTC hours and
 //! parts that cut one. For these parts the caller reads the requests.
 //!
+//! # Final and provisional
+//!
+//! `closing.rs` decides from what gateways have written whether a period is closed, and has the words
+//! for it. A final statement never changes. What comes later is in a further one, which states the
+//! difference (`statement_series.rs`).
+//!
 //! # Exports
 //!
 //! FOCUS rows are made from hours. Single requests are exported as records and events. A bill also

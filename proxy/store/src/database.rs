@@ -109,6 +109,9 @@ pub(super) trait Database: fmt::Debug + Send {
     /// The signed statements of `tenant` for `period` that were issued, in order of their numbers.
     fn statements(&mut self, tenant: &str, period: Period) -> Result<Vec<String>, StoreError>;
 
+    /// All signed statements that were issued; those of one tenant and period in order.
+    fn all_statements(&mut self) -> Result<Vec<String>, StoreError>;
+
     /// Keeps a signed statement under the next `number`. Whether that number was free.
     fn issue(
         &mut self,

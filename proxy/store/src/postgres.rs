@@ -284,6 +284,10 @@ impl Database for Postgres {
         self.ask(|link| statements::read(link, tenant, period))
     }
 
+    fn all_statements(&mut self) -> Result<Vec<String>, StoreError> {
+        self.ask(statements::read_all)
+    }
+
     fn issue(
         &mut self,
         tenant: &str,

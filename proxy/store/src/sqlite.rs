@@ -391,6 +391,10 @@ impl Database for Sqlite {
         statements::read(&self.path, tenant, period)
     }
 
+    fn all_statements(&mut self) -> Result<Vec<String>, StoreError> {
+        statements::read_all(&self.path)
+    }
+
     fn issue(
         &mut self,
         tenant: &str,

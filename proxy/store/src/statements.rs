@@ -9,6 +9,7 @@ mod make;
 mod signed;
 mod summary;
 
+pub(crate) use self::issue::read_recorded;
 pub use self::issue::{MadeStatement, issue, recorded};
 pub use self::later::{Later, later};
 pub use self::make::StatementError;

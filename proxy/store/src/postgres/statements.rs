@@ -12,6 +12,8 @@ const READ: &str = "
     SELECT signed FROM taximeter.statements
     WHERE tenant = $1 AND period_start = $2 AND period_end = $3
     ORDER BY number";
+const READ_ALL: &str = "
+    SELECT signed FROM taximeter.statements ORDER BY tenant, period_start, period_end, number";
 const ADD: &str = "
     INSERT INTO taximeter.statements VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT DO NOTHING
@@ -24,6 +26,15 @@ pub(super) fn read(link: &Link, tenant: &str, period: Period) -> Result<Vec<Stri
     let (tenant, [from, to]) = (storable(tenant), ends(period));
     let given = [(&tenant as _, Type::TEXT), (&from as _, Type::INT8), (&to as _, Type::INT8)];
     let rows = link.query(READ, &given)?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+/// All of them.
+pub(super) fn read_all(link: &Link) -> Result<Vec<String>, Fault> {
+    if !schema::has_later(link)? {
+        return Ok(Vec::new());
+    }
+    let rows = link.query(READ_ALL, &[])?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 

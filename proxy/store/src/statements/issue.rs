@@ -105,10 +105,9 @@ pub(super) fn issued(
     scope: Scope<'_>,
 ) -> Result<(Vec<Statement>, Vec<String>), StatementError> {
     let texts = store.issued_statements(tenant, scope)?;
-    let read = |text: &String| Signed::parse(text).map(|signed| signed.statement);
     let damaged = |fault: String| StatementError::Damaged { tenant: tenant.to_owned(), fault };
-    let issued: Result<Vec<_>, _> = texts.iter().map(read).collect();
-    let issued = issued.map_err(|fault| damaged(fault.to_string()))?;
+    let issued: Result<Vec<_>, _> = texts.iter().map(|text| read_recorded(text)).collect();
+    let issued = issued.map_err(damaged)?;
     check_series(&issued).map_err(|fault| damaged(fault.to_string()))?;
     let is_of = |statement: &Statement| {
         statement.tenant == tenant && statement.period().as_ref() == Ok(&scope.period)
@@ -117,6 +116,17 @@ pub(super) fn issued(
         return Ok((issued, texts));
     }
     Err(damaged("it is of another tenant or period".to_owned()))
+}
+
+/// The statement in a recorded text.
+///
+/// Errors: why it is not what was recorded.
+pub(crate) fn read_recorded(text: &str) -> Result<Statement, String> {
+    let signed = Signed::parse(text).map_err(|fault| fault.to_string())?;
+    match signed.own_faults().into_iter().next() {
+        Some(fault) => Err(fault),
+        None => Ok(signed.statement),
+    }
 }
 
 /// Errors: the statements before this one have amounts of a configuration, and now there is none.

@@ -55,6 +55,14 @@ impl Signed {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
+    /// What is wrong in it by the key that it names itself: that shows accidents, not forgery.
+    pub(crate) fn own_faults(&self) -> Vec<String> {
+        match PublicKey::from_base64(&self.signature.public_key) {
+            Some(key) => self.faults(&key),
+            None => vec!["it names no public key".to_owned()],
+        }
+    }
+
     /// What is wrong in it: it was changed, or signed with another key than `key`, or its lines and
     /// totals do not add up.
     pub fn faults(&self, key: &PublicKey) -> Vec<String> {

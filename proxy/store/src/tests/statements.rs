@@ -50,6 +50,14 @@ fn notes(store: &mut Store, text: &str, now: &str) -> Vec<String> {
     later.notes
 }
 
+/// What a verification says.
+fn verified(store: &mut Store, dir: &TempDir) -> String {
+    let (mut findings, mut out) = (verify::Findings::default(), Vec::new());
+    verify::verify(dir.path(), store, &mut |_| {}, &mut findings).unwrap();
+    findings.write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 /// Three requests at the end of October; the gateway has written past its end.
 fn closed() -> Vec<Entry> {
     let times = ["2026-10-31T22:00:00Z", "2026-10-31T23:00:00Z", "2026-10-31T23:59:00Z"];
@@ -203,8 +211,18 @@ fn a_recorded_statement_that_was_changed_is_named() {
         });
         let fault = made.unwrap_err().to_string();
         assert!(fault.contains("statements of \"acme\" were changed"), "{fault}");
+        let told = verified(&mut store, &dir);
+        assert!(told.contains("wrong: ") && told.contains("statement"), "{told}");
     }
+    // One that is missing is not made anew.
+    let second =
+        file.with_file_name(file.file_name().unwrap().to_str().unwrap().replace(".1.", ".2."));
+    fs::rename(file, &second).unwrap();
+    let made = recorded(&mut store, "acme", scope(CLOSED), 1, &key(&dir)).unwrap_err().to_string();
+    assert!(made.contains("were changed"), "{made}");
+    fs::rename(&second, file).unwrap();
     fs::write(file, &first).unwrap();
+    assert!(verified(&mut store, &dir).contains("statements: 1 recorded\n"));
     // A rebuilt store, or another one, has the same statements.
     store.rebuild(&mut [feed(&segment(1, closed()))]).unwrap();
     assert_eq!(state(&mut store, &dir, CLOSED).0, first);
