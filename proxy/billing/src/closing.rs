@@ -47,8 +47,8 @@ pub struct GatewayProgress {
 pub struct SettledUntil {
     /// When it said so.
     pub at: Timestamp,
-    /// Every request that was admitted before this time has ended: the admission of the oldest open
-    /// request, or the same as `at`.
+    /// No request that was admitted before this time has an open reservation: the admission of the
+    /// oldest open one, or the same as `at`.
     pub until: Timestamp,
     /// The longest that a request may take.
     pub request_max: SignedDuration,

@@ -255,8 +255,8 @@ pub struct Checkpoint {
 pub struct Settled {
     /// The time of the checkpoint, or an earlier one that is known if the clock is in doubt.
     pub at: Timestamp,
-    /// Every request that was admitted before this time has ended: the admission of the oldest open
-    /// request, or the same as `at`.
+    /// No request that was admitted before this time has an open reservation: the admission of the
+    /// oldest open one, or the same as `at`.
     pub until: Timestamp,
     /// The longest time that a request may take, in seconds.
     pub request_seconds_max: u64,

@@ -199,6 +199,11 @@ impl Frames {
         self.tally.pending()
     }
 
+    /// Up to when everything is settled at the time `at`.
+    pub(super) fn settled_until(&self, at: Timestamp) -> Timestamp {
+        self.tally.settled_until(at)
+    }
+
     /// What is known of time.
     pub(super) const fn settling(&mut self) -> &mut Settling {
         &mut self.settling

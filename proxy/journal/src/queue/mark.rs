@@ -8,13 +8,14 @@ use super::ring::after_turn;
 use super::{Bell, Queue, Ring, Stage};
 
 impl Queue {
-    /// Adds a checkpoint if an hour has begun since the last one. From now on checkpoints say up to
-    /// when everything is settled.
+    /// Adds a checkpoint if one is due because time has passed. From now on checkpoints say up to when
+    /// everything is settled.
     pub(in super::super) fn mark(self: &Arc<Self>, now: Instant, request_max: Duration) {
         let mut state = self.lock();
+        let wall = (self.options.now)();
         let settling = state.frames.settling();
         settling.request_max = Some(request_max);
-        if !settling.is_due(now, (self.options.now)()) {
+        if !settling.is_due(now, wall) {
             return;
         }
         let has_room = state.held_bytes < self.options.queue_bytes_max / 2;
@@ -22,6 +23,7 @@ impl Queue {
             state.frames.settling().marked = Some((now, None));
             return;
         }
+        state.frames.settling().marked = Some((now, Some(state.frames.settled_until(wall))));
         state.held_bytes += state.frames.mark(self.options.now);
         let is_first = state.bell == Bell::Quiet;
         if is_first {

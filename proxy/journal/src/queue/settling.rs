@@ -14,7 +14,7 @@ use super::super::retain::AgeWait;
 
 /// Least time between two checkpoints that are written because time has passed.
 const MARK_INTERVAL: Duration = Duration::from_secs(600);
-/// Such a checkpoint is due with each hour that begins.
+/// Such a checkpoint is due with each hour that begins, and again until what was open then has ended.
 const HOUR_SECONDS: i64 = 3600;
 
 /// What is known of time.
@@ -23,8 +23,8 @@ pub(super) struct Settling {
     pub(super) age_wait: Arc<AgeWait>,
     /// The longest that a request may take. `None` until somebody has looked at the clock.
     pub(super) request_max: Option<Duration>,
-    /// When such a checkpoint was written last, on both clocks, or since when it is known that none
-    /// was.
+    /// When such a checkpoint was written last, and up to when all was settled then; or since when it
+    /// is known that none was.
     pub(super) marked: Option<(Instant, Option<Timestamp>)>,
 }
 
@@ -37,21 +37,16 @@ impl Settling {
         Some(Settled { at: at.min(known), until: until.min(known), request_seconds_max })
     }
 
-    /// Whether a checkpoint is due because time has passed. A look at both clocks that finds one due
-    /// counts as that checkpoint.
+    /// Whether a checkpoint is due because time has passed: an hour has begun that was not settled at
+    /// the last one.
     pub(super) fn is_due(&mut self, now: Instant, wall: Timestamp) -> bool {
-        // What is written under a wrong clock must not be taken for a sign that time has passed.
-        let is_ahead = self.age_wait.ahead().is_some();
-        let Some((at, marked)) = self.marked else {
-            self.marked = Some((now, is_ahead.then_some(wall)));
-            return is_ahead;
+        let Some((at, until)) = self.marked else {
+            self.marked = Some((now, None));
+            // What is written under a wrong clock must not be taken for a sign that time has passed.
+            return self.age_wait.ahead().is_some();
         };
         let hour = |time: Timestamp| time.as_second().div_euclid(HOUR_SECONDS);
-        let is_due = now.saturating_duration_since(at) >= MARK_INTERVAL
-            && marked.is_none_or(|marked| hour(marked) != hour(wall));
-        if is_due {
-            self.marked = Some((now, Some(wall)));
-        }
-        is_due
+        now.saturating_duration_since(at) >= MARK_INTERVAL
+            && until.is_none_or(|until| hour(until) != hour(wall))
     }
 }

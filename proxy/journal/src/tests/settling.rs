@@ -86,6 +86,32 @@ fn an_idle_gateway_says_about_once_an_hour_that_time_has_passed() {
 }
 
 #[test]
+fn what_was_open_when_an_hour_began_is_said_soon_after_it_has_ended() {
+    let mut gateway = Gateway::start_at(Bench::new(Durability::Os), 7 * 3600);
+    gateway.mark();
+    for _ in 0..55 {
+        gateway.pass(MINUTE);
+    }
+    gateway.reserve(1);
+    for minute in 0..60 {
+        gateway.pass(MINUTE);
+        if minute == 27 {
+            append(&gateway.journal, &post(1)).unwrap();
+        }
+    }
+    let [seven, eight] = [7 * 3600, 8 * 3600];
+    let open = Some(seven + 3300);
+    let marks = [
+        (seven + 600, Some(seven + 600)),
+        (eight, open),
+        (eight + 600, open),
+        (eight + 1200, open),
+        (eight + 1800, Some(eight + 1800)),
+    ];
+    assert_eq!(gateway.end(), marks);
+}
+
+#[test]
 fn what_is_open_is_not_settled_and_what_has_ended_is() {
     let mut gateway = Gateway::start_at(Bench::new(Durability::Os), 3600);
     gateway.mark();
