@@ -1,6 +1,6 @@
 //! Tests of statements that are issued: a final one never changes.
 
-use taximeter_billing::{Statement, Unit};
+use taximeter_billing::{Covered, Credit, Statement, Unit};
 
 use super::closing::{at, october, post_at, says};
 use super::*;
@@ -230,4 +230,51 @@ fn a_recorded_statement_that_was_changed_is_named() {
     let mut anew = Store::open(dir.path()).unwrap();
     catch_up(&mut anew, &segment(1, closed()));
     assert_eq!(state(&mut anew, &dir, CLOSED).0, first);
+}
+
+#[test]
+fn a_correction_after_the_first_statement_is_in_the_second_one() {
+    let (dir, mut store) = open();
+    let entries = segment(1, closed());
+    catch_up(&mut store, &entries);
+    let (first, _) = state(&mut store, &dir, CLOSED);
+    let Entry::Post(corrected) = post_at(2, "2026-10-31T23:00:00Z") else { panic!("no post") };
+    let correction = hours::correction(0, &corrected, corrected.cost.as_ref(), 1);
+    store.catch_up(&mut [feed(&entries), hours::changed(&hours::entries(&[correction]))]).unwrap();
+    let (second, _) = state(&mut store, &dir, CLOSED);
+    let difference = read(&second);
+    assert_eq!((difference.number, difference.requests), (Some(2), 0));
+    assert!(difference.lines.iter().all(|line| line.correction), "{:?}", difference.lines);
+    // It takes back 40 tokens at the old price and charges them at the new one.
+    let amounts: Vec<_> = difference.lines.iter().map(|line| line.amount.to_string()).collect();
+    assert_eq!(difference.totals["USD"], "0.39998".parse().unwrap(), "{amounts:?}");
+    assert_eq!(state(&mut store, &dir, CLOSED).0, second);
+    assert_ne!(first, second);
+}
+
+#[test]
+fn a_command_without_the_configuration_of_the_first_statement_is_refused() {
+    let (dir, mut store) = open();
+    catch_up(&mut store, &segment(1, closed()));
+    let key = key(&dir);
+    let mut first = read(&state(&mut store, &dir, CLOSED).0);
+    let credit = Credit {
+        tenant: "acme".to_owned(),
+        month: jiff::civil::date(2026, 10, 1),
+        covered: Covered::Meter("input".to_owned()),
+        tokens: Some("20".parse().unwrap()),
+        amount: "0.00001".parse().unwrap(),
+        currency: "USD".to_owned(),
+    };
+    first.credits.push(credit);
+    first.totals.insert("USD".to_owned(), "0.00005".parse().unwrap());
+    let folder = dir.path().join("statements");
+    fs::remove_dir_all(&folder).unwrap();
+    let text = Signed::new(first.clone(), &key).text().unwrap();
+    assert!(store.database.issue("acme", october(), 1, &text).unwrap());
+    let journals = || Ok::<_, StatementError>(Vec::new());
+    let made = issue(&mut store, "acme", &Terms::default(), scope(CLOSED), &key, journals);
+    assert!(matches!(made, Err(StatementError::NoTerms)), "{made:?}");
+    let asked = later(&mut store, &first, &Terms::default(), at(CLOSED));
+    assert!(matches!(asked, Err(StatementError::NoTerms)), "{asked:?}");
 }

@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 use taximeter_billing::{Statement, check_series, printable};
 
 use super::findings::Findings;
+use crate::Store;
 use crate::statements::read_recorded;
-use crate::{Store, StoreError};
 
 /// Reads all issued statements, and tells what is wrong with them.
-///
-/// Errors: they cannot be read at all.
-pub(super) fn check_statements(
-    store: &mut Store,
-    findings: &mut Findings,
-) -> Result<(), StoreError> {
-    let texts = store.database.all_statements()?;
-    if texts.is_empty() {
-        return Ok(());
-    }
+pub(super) fn check_statements(store: &mut Store, findings: &mut Findings) {
+    let texts = match store.database.all_statements() {
+        Ok(texts) if texts.is_empty() => return,
+        Ok(texts) => texts,
+        Err(fault) => {
+            return findings.tell(format!("the recorded statements cannot be read: {fault}"));
+        }
+    };
     let mut series: BTreeMap<_, Vec<Statement>> = BTreeMap::new();
     for text in &texts {
         match read_recorded(text) {
@@ -36,5 +34,4 @@ pub(super) fn check_statements(
         }
     }
     findings.hear(format!("statements: {} recorded", texts.len()));
-    Ok(())
 }
