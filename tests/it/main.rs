@@ -48,6 +48,7 @@ mod encoded_requests;
 mod endings;
 mod export_sums;
 mod exports;
+mod final_statements;
 mod first_token;
 mod followers;
 mod full_disk;

@@ -37,8 +37,12 @@ A request belongs to the month of its admission. The time zone is that of --zone
 of the configuration, else UTC. Costs in csv and json are exact. The table rounds them.
 
 All formats but table, csv and json are exports. Exports are always in UTC, as FOCUS requires. With
--o, an export comes with a manifest of rows, sums and checksums: NAME.manifest.json. A finished
-period always gives the same bytes. In an unfinished period, GPUs cost what they cost so far.
+-o, an export comes with a manifest of rows, sums and checksums: NAME.manifest.json. A final period
+always gives the same bytes. In a period that is not over, GPUs cost what they cost so far.
+
+A period is final once the longest request time has passed since its end, and all gateways of the
+store have written past that. Before that it is provisional, and the bill says what it waits for. A
+gateway that has been silent for 24 hours is named and not waited for.
 
 -o can name a file, a folder, or an object store (s3://, gs://, az://). In a folder or an object
 store, the period is in the file names, and Parquet records are split by tenant, date and hour. The

@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_page_of_exit_codes_has_each_of_them() {
-        let page = include_str!("../../../../docs/reference/exit-codes.md");
+        let page = include_str!("../../../docs/reference/exit-codes.md");
         let codes = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next());
         let codes: Vec<u8> = codes.filter_map(|code| code.parse().ok()).collect();
         let all =

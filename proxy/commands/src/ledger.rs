@@ -81,6 +81,11 @@ impl LedgerArgs {
         Ok(Ledger { config, data_dir, asks })
     }
 
+    /// Whether the arguments name a ledger.
+    pub(super) const fn name_ledger(&self) -> bool {
+        self.name_data_dir() || self.store.is_some()
+    }
+
     /// Whether the arguments name a data directory.
     pub(super) const fn name_data_dir(&self) -> bool {
         self.data_dir.is_some() || self.config.is_some()

@@ -258,7 +258,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     keeping::watch_disk_budget(&gateway);
     keeping::write_refusals(&gateway);
     keeping::set_rejected_aside(&gateway, recovery.rejected);
-    let feeder = keeping::feeder(&gateway)?;
+    let feeder = keeping::feeder(&gateway, current.clone())?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;
     // The listener is open before `/readyz` says that the gateway is ready.

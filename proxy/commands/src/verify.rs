@@ -13,7 +13,7 @@ use taximeter_store::terms::Terms;
 use taximeter_store::verify::Findings;
 use taximeter_store::{feeds, verify};
 
-use self::statement::StatementArgs;
+use self::statement::{Named, StatementArgs};
 use super::ledger::{Ledger, LedgerArgs};
 use super::progress::Progress;
 use crate::exit::Exit;
@@ -28,9 +28,14 @@ Examples:
   taximeter verify --export acme.csv.manifest.json --config taximeter.yaml   with GPUs and credits
   taximeter keys signing -o signing.pem              make a key for statements, once
   taximeter verify --statement acme --month 2026-10 --signing-key signing.pem -o acme.json
+  taximeter verify --statement acme --month 2026-10 --signing-key signing.pem --number 1
+                                                     give out the first statement again
   taximeter verify --statement acme.json --public-key public.pem     check a statement
   taximeter verify --statement acme.json --public-key public.pem --data-dir DIR
-                                                     also check that the journal is unchanged
+                                                     also check that the journal is unchanged, and
+                                                     whether a later statement exists or is due
+
+A final statement never changes: what comes later is in the next one, which states the difference.
 
 The command works while the gateway runs, and without it. If something is wrong, it prints each
 fault with its place, and the exit code is 1.";
@@ -67,7 +72,8 @@ pub(crate) fn run(
         None => whole(args, &ledger, now, out),
         Some(of) => {
             let data_dir = args.ledger.name_data_dir().then_some(&*ledger.data_dir);
-            statement::run(&args.statement, of, &ledger, data_dir, now, out)
+            let named = Named { data_dir, is_ledger: args.ledger.name_ledger() };
+            statement::run(&args.statement, of, (&ledger, named), now, out)
         }
     }
 }

@@ -104,6 +104,11 @@
 //! each feeding, while the store cannot be fed, and before a start writes anything
 //! (`make_room`). Nothing is ever removed from the store, because bills and repricing read it.
 //!
+//! # Time
+//!
+//! A checkpoint says up to when everything is settled (`queue/settling.rs`), so that others know when
+//! a day is closed. While a gateway is open it writes one about once an hour, also if it is idle.
+//!
 //! # Faults in tests
 //!
 //! All code asks `disk.rs` for file operations. In tests that is a disk in memory that fails, dies
@@ -144,6 +149,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
@@ -266,6 +272,13 @@ impl Journal {
     #[must_use]
     pub fn newest_before(&self) -> Option<Timestamp> {
         self.0.newest_before
+    }
+
+    /// Says in the journal that time has passed, about once an hour and also while nothing else is
+    /// written. To be called often, after a look at the clock ([`Retention::look`]): while the wall
+    /// clock is in doubt, the time is said that is known without it. `request_max` is the longest time that a request may take.
+    pub fn mark(&self, now: Instant, request_max: Duration) {
+        self.0.queue.mark(now, request_max);
     }
 
     /// Whether removal by age waits for the wall clock.
@@ -391,6 +404,20 @@ pub fn journal_dir(data_dir: &Path, name: &str) -> Option<PathBuf> {
 #[must_use]
 pub fn is_written(dir: &Path) -> bool {
     lock::is_locked(dir)
+}
+
+/// The gateway that wrote the last segment of the journal in `dir`. `None` if there is no segment.
+///
+/// # Errors
+/// The directory or the segment cannot be read.
+pub fn gateway(dir: &Path) -> io::Result<Option<String>> {
+    let segments = files::list(dir, &Kernel)?;
+    for (_, path) in segments.iter().rev() {
+        if let Some(header) = files::header(path, &Kernel)? {
+            return Ok(Some(header.gateway));
+        }
+    }
+    Ok(None)
 }
 
 /// The entries of the journal in `dir` from `from_seq` on, also while it is written.

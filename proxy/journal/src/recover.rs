@@ -367,8 +367,8 @@ impl Found {
             let Ok((at, change)) = framed.change() else { continue };
             self.last_sign_of_life = self.last_sign_of_life.max(at);
             match change {
-                Change::Reserve(id) => {
-                    self.tally.add(framed.seq, &Change::Reserve(id));
+                Change::Reserve(id, started_at) => {
+                    self.tally.add(framed.seq, &Change::Reserve(id, started_at));
                     let open = || OpenRequest { reserve: framed, progress: None };
                     self.open.entry(id).or_insert_with(open);
                 }

@@ -61,7 +61,9 @@ pub use encoding::{
     CostNumbers, DecodeError, LineQuantities, Payload, PostBytes, PostNumbers, PostNumbersReader,
     PostView, StringsSoFar, TOKENS_MAX, join_payload,
 };
-pub use entry::{Checkpoint, Completed, Correction, Entry, Progress, Reserve, Void, VoidReason};
+pub use entry::{
+    Checkpoint, Completed, Correction, Entry, Progress, Reserve, Settled, Void, VoidReason,
+};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
 pub use frame::{
     ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position, frame_bytes,

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
-use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
@@ -121,6 +121,24 @@ pub(super) trait Database: fmt::Debug + Send {
         micros: i64,
         visit: &mut dyn FnMut(Timestamp, RefusalCount) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
+
+    /// How far the gateways are whose journals of requests are here.
+    fn progress(&mut self) -> Result<Vec<GatewayProgress>, StoreError>;
+
+    /// The signed statements of `tenant` for `period` that were issued, in order of their numbers.
+    fn statements(&mut self, tenant: &str, period: Period) -> Result<Vec<String>, StoreError>;
+
+    /// All signed statements that were issued; those of one tenant and period in order.
+    fn all_statements(&mut self) -> Result<Vec<String>, StoreError>;
+
+    /// Keeps a signed statement under the next `number`. Whether that number was free.
+    fn issue(
+        &mut self,
+        tenant: &str,
+        period: Period,
+        number: u32,
+        signed: &str,
+    ) -> Result<bool, StoreError>;
 
     /// How many tenants have requests that were admitted in `period`; 1000 stands for more.
     fn tenants(&mut self, period: Period, tenant: Option<&str>) -> Result<u64, StoreError>;

@@ -234,6 +234,11 @@ pub(super) const fn is_kept(kind: Kind) -> bool {
     matches!(kind, Kind::Post | Kind::Correction | Kind::Refusals)
 }
 
+/// Whether entries of this kind are fed. A checkpoint tells how far the journal is.
+pub(super) const fn is_fed(kind: Kind) -> bool {
+    is_kept(kind) || matches!(kind, Kind::Checkpoint)
+}
+
 /// Reads the entries of the next transaction, in place of what `read` has.
 fn read_batch(entries: &mut Entries, read: &mut Vec<FramedEntry>) -> Result<(), ReadError> {
     read.clear();

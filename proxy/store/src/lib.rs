@@ -40,6 +40,16 @@
 //! exports and statements alike, so that all show the same amounts. They become credits and further
 //! hours, and nothing of them is stored.
 //!
+//! # Closed periods and statements
+//!
+//! The feed also reads checkpoints. They say up to when a gateway has written and which of its
+//! requests are open. The store keeps that for each journal of requests (`reached` in both
+//! databases), and `closing.rs` tells from it whether a period is closed (the rule is in `billing`).
+//! It is asked before the sums are read: what is said to be final is in them.
+//!
+//! A final statement is recorded before it is given out (`statements/`): as a file in the data
+//! directory, so that it outlives a store that is built anew, or in a table of the shared database.
+//!
 //! # Corrections
 //!
 //! Corrections have a journal of their own in `data_dir/corrections`, because a command may write
@@ -82,6 +92,7 @@ mod ask;
 mod audit;
 mod batch;
 pub mod bills;
+mod closing;
 pub mod convert;
 mod cursor;
 mod database;
@@ -105,6 +116,7 @@ mod rejected;
 mod room;
 pub mod signing;
 mod sqlite;
+pub mod statements;
 pub mod terms;
 pub mod verify;
 

@@ -8,11 +8,13 @@ mod hold;
 mod hours;
 mod known;
 mod log;
+mod reached;
 mod reading;
 mod rebuild;
 mod refusals;
 mod schema;
 mod shrink;
+mod statements;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -22,7 +24,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use taximeter_billing::export::Entries;
-use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
 use taximeter_journal::{CORRECTIONS, REQUESTS};
 use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
@@ -87,6 +89,8 @@ impl Sqlite {
         let mut sqlite = Self::connect(data_dir)?;
         if !sqlite.has_tables()? {
             sqlite.change(make_tables)?;
+        } else if !sqlite.ask(schema::has_reached)? {
+            sqlite.change(schema::create_reached)?;
         }
         Ok(sqlite)
     }
@@ -205,7 +209,8 @@ impl Sqlite {
     /// Errors: `NoCopy`.
     pub(super) fn copy(mut of: Option<Self>, data_dir: &Path) -> Result<Self, StoreError> {
         let path = data_dir.join(STORE);
-        if let Some(copy) = of.take_if(|sqlite| matches!(sqlite.kind, Kind::Copy)) {
+        if let Some(mut copy) = of.take_if(|sqlite| matches!(sqlite.kind, Kind::Copy)) {
+            copy.change(schema::create_reached)?;
             return Ok(copy);
         }
         let connection = reading::copy_of(of.as_ref().map(|sqlite| &sqlite.connection));
@@ -218,6 +223,7 @@ impl Sqlite {
         if !copy.has_tables()? {
             copy.change(make_tables)?;
         }
+        copy.change(schema::create_reached)?;
         Ok(copy)
     }
 
@@ -459,6 +465,29 @@ impl Database for Sqlite {
 
     fn tenants(&mut self, period: Period, tenant: Option<&str>) -> Result<u64, StoreError> {
         self.ask(|connection| ask::tenants(connection, period, tenant))
+    }
+
+    fn progress(&mut self) -> Result<Vec<GatewayProgress>, StoreError> {
+        let found = self.ask(reached::progress)?;
+        Ok(found.map(|found| reached::named(found, &self.path)).into_iter().collect())
+    }
+
+    fn statements(&mut self, tenant: &str, period: Period) -> Result<Vec<String>, StoreError> {
+        statements::read(&self.path, tenant, period)
+    }
+
+    fn all_statements(&mut self) -> Result<Vec<String>, StoreError> {
+        statements::read_all(&self.path)
+    }
+
+    fn issue(
+        &mut self,
+        tenant: &str,
+        period: Period,
+        number: u32,
+        signed: &str,
+    ) -> Result<bool, StoreError> {
+        statements::add(&self.path, (tenant, period, number), signed)
     }
 
     fn refusals(

@@ -14,6 +14,7 @@ macro_rules! on_postgres {
 
 mod audit;
 mod clock;
+mod closing;
 mod convert;
 mod hours;
 mod pages;
@@ -23,6 +24,7 @@ mod rebuild;
 mod refusals;
 mod removal;
 mod room;
+mod statements;
 
 use std::fs;
 

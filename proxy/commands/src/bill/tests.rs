@@ -68,7 +68,10 @@ fn an_invoice_of_the_current_month_is_the_default() {
 fn a_grouping_makes_a_table_of_sums() {
     let dir = tempfile::tempdir().unwrap();
     let text = bill(&dir, &["--by", "tenant,model"], 0..2_000);
-    assert!(text.starts_with("Bill for 2026-11 (UTC)\n"), "{text}");
+    assert!(
+        text.starts_with("Bill for 2026-11 (UTC), provisional: up to 2026-11-20 16:00\n"),
+        "{text}"
+    );
     assert!(text.contains("acme    m-2026     2,000  200,000  120,000  20,000"), "{text}");
     assert!(text.contains("0.2468\n"), "{text}");
 }
@@ -137,7 +140,8 @@ fn a_month_a_day_and_a_date_are_those_of_the_zone() {
     assert_eq!(requests(&["--from", "2026-11-01T00:00:00Z", "--zone", "America/New_York"]), 100);
     let zoned = json_bill(&dir, &["--zone", "asia/kolkata", "--by", "month,day,hour"]);
     let period = serde_json::json!({
-        "from": "2026-10-31T18:30:00Z", "to": "2026-11-30T18:30:00Z", "zone": "Asia/Kolkata"
+        "from": "2026-10-31T18:30:00Z", "to": "2026-11-30T18:30:00Z", "zone": "Asia/Kolkata",
+        "status": "provisional", "closes_at": "2026-11-30T19:30:00Z"
     });
     assert_eq!(zoned["period"], period);
     let row = &zoned["rows"][0];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taximeter_config::Config;
-use taximeter_gateway::gateway::Gateway;
+use taximeter_gateway::gateway::{Current, Gateway};
 use taximeter_journal::disk_budget;
 use taximeter_journal::room::{Room, RoomLimits};
 use taximeter_journal::{Event, Retention};
@@ -91,7 +91,7 @@ pub(super) fn set_rejected_aside(gateway: &Arc<Gateway>, mut entries: Vec<(Frame
 }
 
 /// Feeds the store from the journal, on a thread that carries no requests.
-pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
+pub(super) fn feeder(gateway: &Arc<Gateway>, current: Current) -> anyhow::Result<Feeder> {
     let location = Location::of(&gateway.config, &gateway.id);
     let dir = &gateway.config.data_dir;
     let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
@@ -110,6 +110,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>) -> anyhow::Result<Feeder> {
         if let Some(turn) = cleaner.look(clocks()) {
             telemetry.emit(&ClockTurned(turn));
         }
+        journal.mark(clock::now(), current.get().config.limits.request_timeout);
         match cleaner.fed(&fed, journal.sequence(), clocks()) {
             Ok(removed) => telemetry.emit(&HistoryRemoved(&removed)),
             Err(fault) => telemetry.emit(&StoreFailed::new(&fault, None)),

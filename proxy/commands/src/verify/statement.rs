@@ -1,29 +1,22 @@
 //! Statements: the operator makes and signs them, and the tenant checks them.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::Args;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use taximeter_billing::{Credit, Hour, HourKey, Month, Statement, StatementJournal, Unit, Zone};
-use taximeter_store::Store;
+use taximeter_billing::{Month, Statement, Unit, Zone};
 use taximeter_store::signing::{PublicKey, SigningKey};
+use taximeter_store::statements::{self, Later, MadeStatement, Signed};
 use taximeter_store::terms::{Scope, Terms};
 use taximeter_store::verify;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, complain, text as text_of};
 use crate::ledger::Ledger;
 use crate::period::configured_zone;
-
-/// The algorithm of all signatures.
-const ALGORITHM: &str = "Ed25519";
 
 /// The arguments for statements.
 #[derive(Debug, Clone, Args)]
@@ -49,6 +42,11 @@ pub(super) struct StatementArgs {
     #[arg(long, value_name = "FILE", requires = "statement", conflicts_with = "signing_key")]
     public_key: Option<PathBuf>,
 
+    /// Give out the statement with this number again. The first final statement of a month is no. 1;
+    /// what came later is in no. 2, and so on [default: the last one, or a further one if that is due]
+    #[arg(long, value_name = "N", requires = "signing_key")]
+    number: Option<u32>,
+
     /// Write the statement to this file instead of standard output
     #[arg(short, long, value_name = "FILE", requires = "signing_key")]
     output: Option<PathBuf>,
@@ -61,39 +59,27 @@ impl StatementArgs {
     }
 }
 
-/// A signed statement.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Signed {
-    statement: Statement,
-    signature: Signature,
+/// What the arguments name, for a check.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named<'a> {
+    /// The data directory, whose journals are compared.
+    pub(super) data_dir: Option<&'a Path>,
+    /// Whether a ledger is named. It knows what came later.
+    pub(super) is_ledger: bool,
 }
 
-/// The signature of the statement's canonical JSON (RFC 8785).
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Signature {
-    algorithm: String,
-    /// The public key in base64. It only tells keys apart: a check uses the tenant's own copy.
-    public_key: String,
-    /// The signature in base64.
-    value: String,
-}
-
-/// Makes the statement of the tenant `of`, or checks the statement in the file `of`. With
-/// `data_dir`, the check also compares its journals.
+/// Makes the statement of the tenant `of`, or checks the statement in the file `of`.
 ///
 /// Errors: no key is named; a file cannot be read or written; the store cannot answer.
 pub(super) fn run(
     args: &StatementArgs,
     of: &str,
-    ledger: &Ledger,
-    data_dir: Option<&Path>,
+    (ledger, named): (&Ledger, Named<'_>),
     now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     match (&args.public_key, &args.signing_key, args.month) {
-        (Some(key), ..) => check(Path::new(of), key, data_dir, out),
+        (Some(key), ..) => check(Path::new(of), key, (ledger, named), now, out),
         (None, Some(key), Some(month)) => {
             let key = SigningKey::read(key)?;
             let config = ledger.config.as_ref();
@@ -102,17 +88,21 @@ pub(super) fn run(
             let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant: Some(of), now };
             let mut store = ledger.open(&mut ledger.feeds())?.store;
             let terms = config.map(Terms::of).unwrap_or_default();
-            let mut statement = make(&mut store, of, &terms, scope)?;
             // The journals are read after the store, so they have every entry that the store has.
-            if let Some(data_dir) = ledger.feeding()? {
-                statement.journals = verify::journals(data_dir)?;
-            }
-            let text = sign(statement, &key)?;
+            let journals = || match ledger.feeding()? {
+                Some(data_dir) => Ok::<_, anyhow::Error>(verify::journals(data_dir)?),
+                None => Ok(Vec::new()),
+            };
+            let MadeStatement { text, note } = match args.number {
+                Some(number) => statements::recorded(&mut store, of, scope, number, &key)?,
+                None => statements::issue(&mut store, of, &terms, scope, &key, journals)?,
+            };
             match &args.output {
                 Some(path) => fs::write(path, text)
                     .with_context(|| format!("cannot write {}", path.display()))?,
                 None => out.write_all(text.as_bytes())?,
             }
+            note.as_deref().map(complain);
             Ok(ExitCode::SUCCESS)
         }
         _ => bail!(
@@ -122,73 +112,30 @@ pub(super) fn run(
     }
 }
 
-fn make(
-    store: &mut Store,
-    tenant: &str,
-    terms: &Terms,
-    scope: Scope<'_>,
-) -> anyhow::Result<Statement> {
-    let Scope { period, zone, now, .. } = scope;
-    let (hours, credits) = owed(store, terms, scope)?;
-    if hours.is_empty() {
-        let month = period.name(zone);
-        bail!(
-            "the tenant {tenant:?} has no request in {month}; see `taximeter bill --month {month}`"
-        );
-    }
-    Ok(Statement::new(tenant, period, zone, period.to() > now, &hours, credits)?)
-}
-
-fn sign(statement: Statement, key: &SigningKey) -> anyhow::Result<String> {
-    let signature = Signature {
-        algorithm: ALGORITHM.to_owned(),
-        public_key: key.public().base64(),
-        value: BASE64.encode(key.sign(statement.canonical().as_bytes())),
-    };
-    Ok(serde_json::to_string_pretty(&Signed { statement, signature })? + "\n")
-}
-
-/// All hours with costs, and the credits of allowances.
-fn owed(
-    store: &mut Store,
-    terms: &Terms,
-    scope: Scope<'_>,
-) -> anyhow::Result<(BTreeMap<HourKey, Hour>, Vec<Credit>)> {
-    let mut hours: BTreeMap<HourKey, Hour> = BTreeMap::new();
-    let credits = terms.hours(store, scope, |_, key, hour| {
-        hours.entry(key.clone()).or_default().add(hour)?;
-        Ok::<_, anyhow::Error>(())
-    })?;
-    Ok((hours, credits))
-}
-
 fn check(
     path: &Path,
     key: &Path,
-    data_dir: Option<&Path>,
+    (ledger, Named { data_dir, is_ledger }): (&Ledger, Named<'_>),
+    now: Timestamp,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let key = PublicKey::read(key)?;
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the statement {}", path.display()))?;
-    let Signed { statement, signature } = serde_json::from_str(&text)
+    let signed = Signed::parse(&text)
         .with_context(|| format!("{} is not a statement of taximeter", path.display()))?;
-    let mut wrong = Vec::new();
-    let value = BASE64.decode(&signature.value).unwrap_or_default();
-    if signature.algorithm != ALGORITHM {
-        wrong.push(format!("the signature uses {:?} instead of {ALGORITHM}", signature.algorithm));
-    } else if !key.verifies(statement.canonical().as_bytes(), &value) {
-        wrong.push(if signature.public_key == key.base64() {
-            "the signature is wrong: the statement was changed after it was signed".to_owned()
-        } else {
-            "the statement was signed with another key".to_owned()
-        });
-    }
-    wrong.extend(statement.check().err().map(|fault| fault.to_string()));
+    let mut wrong = signed.faults(&key);
+    let statement = signed.statement;
     for (journal, data_dir) in statement.journals.iter().zip(data_dir.into_iter().cycle()) {
         wrong.extend(verify::fault(journal, data_dir)?);
     }
-    tell(&statement, out)?;
+    let later = if is_ledger && !statement.provisional {
+        later(ledger, &statement, now).unwrap_or_else(|fault| Later::unknown(&text_of(&fault)))
+    } else {
+        Later::default()
+    };
+    wrong.extend(later.wrong);
+    out.write_all(statements::summary(&statement).as_bytes())?;
     for fault in &wrong {
         writeln!(out, "wrong: {fault}")?;
     }
@@ -205,33 +152,15 @@ fn check(
             dir.display()
         )?,
     }
+    for note in &later.notes {
+        writeln!(out, "{note}")?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what is in a statement.
-fn tell(statement: &Statement, out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "Statement of {} from {} to {} ({}){}",
-        statement.tenant,
-        statement.from,
-        statement.to,
-        statement.zone,
-        if statement.provisional { ", provisional: made before the end of the period" } else { "" }
-    )?;
-    writeln!(out, "  {} requests, {} lines", statement.requests, statement.lines.len())?;
-    for credit in &statement.credits {
-        let month = credit.month.strftime("%Y-%m");
-        writeln!(out, "  allowance in {month}: {} {}", credit.amount, credit.currency)?;
-    }
-    for (currency, total) in &statement.totals {
-        writeln!(out, "  {total} {currency}")?;
-    }
-    if statement.unknown_cost_requests > 0 {
-        writeln!(out, "  requests of unknown cost: {}", statement.unknown_cost_requests)?;
-    }
-    for StatementJournal { name, gateway, last_seq, sha256 } in &statement.journals {
-        writeln!(out, "  {name} of {gateway} up to entry {last_seq}: {sha256}")?;
-    }
-    Ok(())
+/// What the ledger knows of a statement.
+fn later(ledger: &Ledger, statement: &Statement, now: Timestamp) -> anyhow::Result<Later> {
+    let terms = ledger.config.as_ref().map(Terms::of).unwrap_or_default();
+    let mut store = ledger.open(&mut ledger.feeds())?.store;
+    Ok(statements::later(&mut store, statement, &terms, now)?)
 }

@@ -12,6 +12,7 @@ use taximeter_ledger::{
 };
 
 use super::super::retain::AgeWait;
+use super::settling::Settling;
 
 /// Frames that are written together.
 #[derive(Debug)]
@@ -42,14 +43,13 @@ pub(in super::super) struct Frames {
     framer: Framer,
     cuts: VecDeque<Cut>,
     tally: RunningTotals,
-    /// What time it is, for what is given up because of its age.
-    ages: Arc<AgeWait>,
     /// The last entry is a checkpoint, or there is none.
     is_checked: bool,
     /// Length of the segment up to here.
     segment_filled: u64,
     /// A segment that is this long is followed by another one.
     segment_bytes: u64,
+    settling: Settling,
 }
 
 /// Where a segment begins.
@@ -97,10 +97,10 @@ impl Frames {
             framer,
             cuts: VecDeque::new(),
             tally,
-            ages,
             is_checked: true,
             segment_filled,
             segment_bytes,
+            settling: Settling::new(ages),
         }
     }
 
@@ -120,9 +120,7 @@ impl Frames {
     ) -> usize {
         let before = self.bytes.len();
         if self.segment_filled >= self.segment_bytes && !self.is_checked {
-            let carried = self.tally.carried();
-            self.cuts.push_back(Cut { at: before, before: self.last(), carried });
-            self.segment_filled = 0;
+            self.cut();
             self.check(now);
         }
         self.append(entry);
@@ -131,13 +129,31 @@ impl Frames {
         self.bytes.len() - before
     }
 
+    fn cut(&mut self) {
+        let (at, before, carried) = (self.bytes.len(), self.last(), self.tally.carried());
+        self.cuts.push_back(Cut { at, before, carried });
+        self.segment_filled = 0;
+    }
+
+    /// Adds a checkpoint because time has passed, whatever the last entry is. The bytes added.
+    pub(super) fn mark(&mut self, now: fn() -> Timestamp) -> usize {
+        if self.segment_filled >= self.segment_bytes {
+            self.cut();
+        }
+        self.is_checked = false;
+        self.check(now)
+    }
+
     /// Adds a checkpoint, unless the last entry is one. The bytes added. Gives up what is too old
     /// before that, unless the wall clock is in doubt.
     pub(super) fn check(&mut self, now: fn() -> Timestamp) -> usize {
-        if let Some(time) = self.ages.time() {
+        if let Some(time) = self.settling.age_wait.time() {
             self.tally.drop_old_pending(time);
         }
-        let checkpoint = Entry::Checkpoint(Box::new(self.tally.checkpoint(now())));
+        let at = now();
+        let mut checkpoint = self.tally.checkpoint(at);
+        checkpoint.settled = self.settling.says(at, self.tally.settled_until(at));
+        let checkpoint = Entry::Checkpoint(Box::new(checkpoint));
         let mut payload = Vec::new();
         match EncodedEntry::new(&checkpoint, &mut payload) {
             Ok(entry) if !mem::replace(&mut self.is_checked, true) => self.append(&entry),
@@ -187,6 +203,16 @@ impl Frames {
     /// The requests whose usage is pending.
     pub(super) const fn pending(&self) -> &PendingRequests {
         self.tally.pending()
+    }
+
+    /// Up to when everything is settled at the time `at`.
+    pub(super) fn settled_until(&self, at: Timestamp) -> Timestamp {
+        self.tally.settled_until(at)
+    }
+
+    /// What is known of time.
+    pub(super) const fn settling(&mut self) -> &mut Settling {
+        &mut self.settling
     }
 
     /// Bytes that are not taken.

@@ -12,6 +12,7 @@ use super::ask::{place, storable};
 use super::fault::Fault;
 use super::hours;
 use super::link::Link;
+use super::reached;
 use super::refusals;
 use super::schema::VERSION;
 use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
@@ -80,6 +81,9 @@ pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Add
             (&chain as _, Type::INT8),
         ];
         link.query(SET_CURSOR, &given)?;
+        if journal == taximeter_journal::REQUESTS {
+            reached::set(link, gateway, &batch.reach)?;
+        }
     }
     Ok(Added { posts: count(new.len()), corrections })
 }

@@ -97,6 +97,19 @@ const TABLES: &str = "
     ) STRICT;
 ";
 
+/// The table that a store of this format may lack.
+const REACHED: &str = "
+    CREATE TABLE IF NOT EXISTS reached (
+        journal TEXT PRIMARY KEY,
+        heard INTEGER NOT NULL,       -- time of its last entry that is here, microseconds since 1970
+        said_at INTEGER,              -- time of the last one that says what is settled
+        settled_until INTEGER,        -- what was admitted before has ended
+        request_seconds INTEGER       -- the longest that a request may take
+    ) STRICT
+";
+const HAS_REACHED: &str = "
+    SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'reached')";
+
 /// Synced at checkpoints: a power cut loses at most what the journal can feed again.
 pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     keep_plans(connection)?;
@@ -126,8 +139,19 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
+/// Whether the table is there that says how far the journals are.
+pub(super) fn has_reached(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row(HAS_REACHED, [], |row| row.get(0))
+}
+
+/// Makes that table.
+pub(super) fn create_reached(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(REACHED)
+}
+
 /// Makes the tables.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)?;
+    create_reached(connection)?;
     connection.pragma_update(None, "user_version", VERSION)
 }
