@@ -35,6 +35,8 @@ const ROOM: &str = "room.state";
 #[derive(Debug, Default)]
 pub struct DiskBudget {
     state: Mutex<State>,
+    /// Held by who writes the file of what is kept.
+    keeping: Mutex<()>,
     short: AtomicBool,
     full: AtomicBool,
     refuses: AtomicBool,
@@ -83,7 +85,8 @@ pub enum Turn {
 }
 
 impl DiskBudget {
-    /// Looks at the data directory `dir`. Returns whether it became full, or stopped being full.
+    /// Looks at the data directory `dir`, and changes nothing there. Returns whether it became full, or
+    /// stopped being full.
     ///
     /// # Errors
     /// A directory cannot be read. Nothing changes then.
@@ -106,11 +109,31 @@ impl DiskBudget {
         state.measured = Some(Measured { dir: dir.to_owned(), usage, volume, limits: *limits });
         let bytes = state.net_bytes().unwrap_or_default();
         state.kept.pace.look(passed, bytes);
-        let turn = self.judge(&mut state);
-        if state.written.is_none_or(|written| now >= written + KEPT_PERIOD) {
-            state.keep(now);
+        Ok(self.judge(&mut state))
+    }
+
+    /// Keeps what is to outlive the process, from time to time. Who only looks writes nothing.
+    fn keep_if_due(&self) {
+        let (written, now) = (self.lock().written, clock::now());
+        if written.is_none_or(|written| now >= written + KEPT_PERIOD) {
+            self.keep();
         }
-        Ok(turn)
+    }
+
+    /// Writes over what is kept, in place: a file that is there needs no more room. What cannot be kept
+    /// now is kept later.
+    fn keep(&self) {
+        // The disk may be slow, and others look at the state.
+        let _alone = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        let (path, text) = {
+            let state = self.lock();
+            let Some(Measured { dir, .. }) = &state.measured else { return };
+            (dir.join(ROOM), state.kept.text())
+        };
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        if file.and_then(|file| file.write_all_at(text.as_bytes(), 0)).is_ok() {
+            self.lock().written = Some(clock::now());
+        }
     }
 
     /// Sets the bytes in pages of the store that it has free.
@@ -153,8 +176,9 @@ impl DiskBudget {
             }
         }
         self.judge(&mut state);
+        drop(state);
         // So that a restart does not begin the day anew.
-        state.keep(clock::now());
+        self.keep();
     }
 
     /// The size of the data directory in bytes; `None` before the first look.
@@ -203,17 +227,6 @@ impl State {
         let bytes = self.measured.as_ref()?.usage.bytes;
         Some(bytes.saturating_sub(self.reusable_bytes))
     }
-
-    /// Writes over what is kept, in place: a file that is there needs no more room. What cannot be kept
-    /// now is kept later.
-    fn keep(&mut self, now: Instant) {
-        let Some(Measured { dir, .. }) = &self.measured else { return };
-        let mut open = OpenOptions::new();
-        let file = open.write(true).create(true).truncate(false).open(dir.join(ROOM));
-        if file.and_then(|file| file.write_all_at(self.kept.text().as_bytes(), 0)).is_ok() {
-            self.written = Some(now);
-        }
-    }
 }
 
 fn free(supply: Option<&mut Supply>, amount: u64) {
@@ -235,7 +248,12 @@ pub async fn watch(
     loop {
         period.tick().await;
         let (budget, dir) = (Arc::clone(&disk_budget), dir.clone());
-        let turn = tokio::task::spawn_blocking(move || budget.look(&dir, &limits)).await;
+        let look = move || {
+            let turn = budget.look(&dir, &limits);
+            budget.keep_if_due();
+            turn
+        };
+        let turn = tokio::task::spawn_blocking(look).await;
         // What cannot be looked at is as it was.
         if let Ok(Ok(Some(turn))) = turn {
             // The listener may ask for more.

@@ -119,6 +119,7 @@ fn a_start_makes_room_unless_another_process_writes_the_directory() {
     let roomy = Config { data_dir: config.data_dir.clone(), ..Config::zero("http://e:1").unwrap() };
     let (removed, _) = Cleaner::at_start(&roomy, &location).unwrap();
     assert!(removed.for_room.is_none() && segments(dir.path()) >= all);
+    assert!(!dir.path().join("room.state").exists(), "who only looks writes nothing");
     let (removed, _) = Cleaner::at_start(&config, &location).unwrap();
     assert!(removed.for_room.is_some_and(|made| made.gone.len() > 3));
     journal_in(dir.path());
