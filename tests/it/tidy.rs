@@ -18,7 +18,11 @@ const PURE: &[(&str, &[&str])] = &[
     ("taximeter-meter", &["taximeter-framing", "taximeter-json", "taximeter-pricing"]),
     ("taximeter-request", &["taximeter-json", "taximeter-meter"]),
     ("taximeter-ledger", &["taximeter-json", "taximeter-pricing"]),
-    ("taximeter-billing", &["taximeter-json", "taximeter-ledger", "taximeter-pricing"]),
+    ("taximeter-columnar", &["taximeter-json", "taximeter-ledger", "taximeter-pricing"]),
+    (
+        "taximeter-billing",
+        &["taximeter-columnar", "taximeter-json", "taximeter-ledger", "taximeter-pricing"],
+    ),
     (
         "taximeter-config",
         &["taximeter-pricing", "taximeter-tokenizer", "taximeter-meter", "taximeter-ledger"],
@@ -66,6 +70,7 @@ const MAY_NAME_ALL: &[&str] = &["taximeter-proxy", "taximeter-tests", "taximeter
 const PROXY_FOLDERS: &[&str] = &[
     "admin",
     "billing",
+    "columnar",
     "framing",
     "gateway",
     "journal",

@@ -14,7 +14,7 @@ use taximeter_benches::clock::cpu_nanos;
 use taximeter_benches::month::Month;
 use taximeter_benches::say;
 use taximeter_billing::export::{RecordRows, RecordsParquet};
-use taximeter_ledger::{EncodedEntry, Entry, Record};
+use taximeter_ledger::{EncodedEntry, Entry, LedgerId, Record};
 
 /// The least time is told.
 const ROUNDS: usize = 3;
@@ -81,7 +81,7 @@ fn writer(options: &Options) -> Result<(f64, f64)> {
             let start = cpu_nanos();
             let mut rows = RecordRows::new();
             for (seq, payload) in &entries {
-                rows.add(&Record::decode(*seq, payload)?)?;
+                rows.add(LedgerId::default(), &Record::decode(*seq, payload)?)?;
             }
             writer.add(&mut rows)?;
             spent += cpu_nanos() - start;

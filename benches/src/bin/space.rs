@@ -1,5 +1,5 @@
 //! How many bytes a request takes: in the journal, in an open segment and in closed ones, and in the
-//! SQLite store; and how many a mark of progress takes.
+//! SQLite store, and in a Parquet file of its day; and how many a mark of progress takes.
 //!
 //! `space` prints the table; `benches/run --only space` builds and starts it. The entries are made
 //! here, as the gateway writes them, and go through the journal and the store themselves.
@@ -8,11 +8,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::Parser;
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use taximeter_benches::clock::{cpu_nanos, pause};
+use taximeter_benches::clock::{cpu_nanos, monotonic_nanos, pause};
 use taximeter_benches::say;
+use taximeter_columnar::{DayFile, DayWriter, Place, RowFilter};
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_journal::{AppendError, Journal, Options, compress, read};
 use taximeter_ledger::{
@@ -100,12 +102,21 @@ fn main() -> Result<()> {
         ("  closed segments, compressed", |sizes| sizes.compressed.per_request()),
         ("  all segments", |sizes| sizes.journal().per_request()),
         ("SQLite store, with its indexes", |sizes| sizes.store.per_request()),
+        ("Parquet file of the day", |sizes| sizes.day.size.per_request()),
     ] {
         let cells: Vec<_> = sizes.iter().map(|sizes| cell(size(sizes))).collect();
         row(label, &cells);
     }
     let cells: Vec<_> = sizes.iter().map(|sizes| cell(sizes.compression())).collect();
     row("microseconds of CPU to compress a request", &cells);
+    for (label, micros) in [
+        ("  to write it to the file of the day", (|day| day.written) as fn(&Day) -> f64),
+        ("  to read it from there", |day| day.read),
+        ("microseconds to open that file and find a request", |day| day.found),
+    ] {
+        let cells: Vec<_> = sizes.iter().map(|sizes| cell(Some(micros(&sizes.day)))).collect();
+        row(label, &cells);
+    }
     row("bytes per mark of progress, in the open segment", &[cell(Some(mark()?))]);
     Ok(())
 }
@@ -147,6 +158,18 @@ struct Sizes {
     /// CPU time that it took to compress the closed ones, to read them again and to compare them.
     compression: Duration,
     store: Size,
+    day: Day,
+}
+
+/// A Parquet file of all of them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Day {
+    size: Size,
+    /// Microseconds of CPU time that it takes to write a request, and to read it again.
+    written: f64,
+    read: f64,
+    /// Microseconds of wall time that it takes to open the file and find a request by its id.
+    found: f64,
 }
 
 impl Sizes {
@@ -179,6 +202,7 @@ impl Sizes {
         // Who closes a store last leaves all of it in one file.
         let bytes = fs::metadata(dir.path().join("store.sqlite"))?.len();
         sizes.store = Size { bytes, requests: requests.into() };
+        sizes.day = day(dir.path())?;
         Ok(sizes)
     }
 
@@ -226,6 +250,50 @@ fn segments(dir: &Path) -> Result<Vec<Segment>> {
         }
     }
     Ok(segments)
+}
+
+/// Writes the requests of a journal to a file of their day, and reads them again.
+fn day(dir: &Path) -> Result<Day> {
+    let mut posts = Vec::new();
+    for entry in read(dir, 1) {
+        let entry = entry.map_err(|error| anyhow!("{error:?}"))?;
+        if entry.kind == Kind::Post {
+            let payload = entry.payload.to_vec();
+            let record = Record::decode(entry.seq, &payload)?;
+            let place = Place { ledger: entry.ledger, seq: entry.seq };
+            posts.push((record.tenant, record.id, record.started_at, place, payload));
+        }
+    }
+    posts.sort_unstable_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+    let Some((_, id, at, ..)) = posts.get(posts.len() / 2) else { bail!("no requests") };
+    let (id, day) = (*id, at.to_zoned(TimeZone::UTC).date());
+    let path = dir.join("day.parquet");
+    let begun = cpu_nanos();
+    let mut writer = DayWriter::new(fs::File::create(&path)?, "bench/0", day, Vec::new())?;
+    for (.., place, payload) in &posts {
+        writer.add(*place, payload)?;
+    }
+    let sealed = writer.finish()?;
+    let written = cpu_nanos() - begun;
+    let begun = cpu_nanos();
+    let file = DayFile::open(fs::File::open(&path)?)?;
+    let mut rows = file.scan(RowFilter::default());
+    for (.., payload) in &posts {
+        let row = rows.next_row()?;
+        ensure!(row.is_some_and(|row| row.payload == payload), "a request is read differently");
+    }
+    let read = cpu_nanos() - begun;
+    let begun = monotonic_nanos();
+    let file = DayFile::open(fs::File::open(&path)?)?;
+    ensure!(file.find(id, &mut Vec::new())?.is_some(), "a request is not found");
+    let found = monotonic_nanos() - begun;
+    let requests = posts.len() as f64;
+    Ok(Day {
+        size: Size { bytes: sealed.file.bytes, requests: posts.len() as u64 },
+        written: written as f64 / 1e3 / requests,
+        read: read as f64 / 1e3 / requests,
+        found: found as f64 / 1e3,
+    })
 }
 
 /// Writes a journal to its end.

@@ -5,7 +5,6 @@
 //! of decimal places, the writer rounds to them, half to even. Nothing else rounds.
 
 mod cloudevents;
-mod columns;
 mod error;
 mod events;
 mod focus;

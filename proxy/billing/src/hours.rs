@@ -140,13 +140,11 @@ impl Hour {
     /// # Errors
     /// [`TooLarge`]. Then nothing was added.
     pub fn add(&mut self, other: &Self) -> Result<(), TooLarge> {
-        let mut sums = self.sums.clone();
-        sums.add(&other.sums).ok_or(TooLarge)?;
         for (key, quantity) in &other.lines {
             let sum = self.lines.get(key).copied().unwrap_or_default();
             add_exactly(sum, *quantity).ok_or(TooLarge)?;
         }
-        self.sums = sums;
+        self.sums.add(&other.sums).ok_or(TooLarge)?;
         for (key, quantity) in &other.lines {
             match self.lines.get_mut(key) {
                 Some(sum) => *sum += quantity,

@@ -21,6 +21,8 @@
 //! additions. `zone.rs` and `Period::parts` split a period in a time zone into whole UTC hours and
 //! parts that cut one. For these parts the caller reads the requests.
 //!
+//! `hours_file` keeps hours in Parquet files of their own.
+//!
 //! # Final and provisional
 //!
 //! `closing.rs` decides from what gateways have written whether a period is closed, and has the words
@@ -32,7 +34,7 @@
 //! FOCUS rows are made from hours. Single requests are exported as records and events. A bill also
 //! has items besides requests: corrections, shares of GPUs and credits. They are exported as FOCUS
 //! rows and as events of their own (`export/item.rs`). `export/records` writes Parquet files of
-//! requests: one table has all columns, each with where its value is in a record.
+//! requests, whose columns are in `columnar`.
 
 mod allowance;
 mod bill;
@@ -44,6 +46,7 @@ pub mod export;
 mod gpu;
 mod group;
 mod hours;
+mod hours_file;
 mod invoice;
 mod period;
 mod quantities;
@@ -66,11 +69,12 @@ pub use difference::{Difference, Differences, amounts_differ, costs_differ};
 pub use gpu::{GpuShares, RequestRun};
 pub use group::{Dimension, GroupError, Grouping};
 pub use hours::{Hour, HourKey, LineKey, TooLarge, corrected, hour_of};
+pub use hours_file::{HoursFile, HoursFooter, HoursWriter, SealedHours, check_hours};
 pub use invoice::{Invoice, InvoiceLine, Invoicer, Provisional, TenantInvoice};
 pub use period::{Moment, Month, Period, PeriodError, day, instant};
 pub use quantities::{Quantities, QuantityLine, Split};
 pub use render::{csv, csv_cell, invoice, json, printable, table};
-pub use running_hour::{CostLines, RunningHour};
+pub use running_hour::{CostLines, RunningHour, RunningTotals};
 pub use statement::{
     STATEMENT_VERSION, Statement, StatementBefore, StatementFault, StatementJournal, StatementLine,
 };

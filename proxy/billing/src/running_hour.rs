@@ -29,6 +29,15 @@ pub struct RunningHour {
     tokens: Vec<u64>,
 }
 
+/// The numbers of a [`RunningHour`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningTotals {
+    /// Requests, tokens and money.
+    pub sums: Sums,
+    /// One for each of [`CostLines::keys`]. There are none if no request has a cost.
+    pub quantities: Vec<Decimal>,
+}
+
 impl CostLines {
     /// The lines of `cost`, of which `source` is the source of the quantities.
     #[must_use]
@@ -43,6 +52,12 @@ impl CostLines {
             }
         }
         lines
+    }
+
+    /// The lines of the hours.
+    #[must_use]
+    pub fn keys(&self) -> &[LineKey] {
+        &self.keys
     }
 }
 
@@ -60,8 +75,6 @@ impl RunningHour {
         quantities: &[Decimal],
     ) -> Result<(), TooLarge> {
         let (cost, list_cost) = amounts.unzip();
-        let mut sums = self.sums.clone();
-        sums.add(&Sums { cost, list_cost, ..Sums::without_amounts(row) }).ok_or(TooLarge)?;
         self.next.clone_from(&self.quantities);
         self.next.resize(lines.keys.len(), Decimal::ZERO);
         for ((place, _), quantity) in lines.lines.iter().zip(quantities) {
@@ -69,7 +82,8 @@ impl RunningHour {
                 *sum = add_exactly(*sum, *quantity).ok_or(TooLarge)?;
             }
         }
-        self.sums = sums;
+        let sums = Sums { cost, list_cost, ..Sums::without_amounts(row) };
+        self.sums.add(&sums).ok_or(TooLarge)?;
         std::mem::swap(&mut self.quantities, &mut self.next);
         Ok(())
     }
@@ -85,14 +99,12 @@ impl RunningHour {
         lines: &CostLines,
         tokens: &[u64],
     ) -> Result<(), TooLarge> {
-        self.tokens.resize(lines.lines.len(), 0);
         let mut sums = self.tokens.iter().zip(tokens);
         if sums.any(|(sum, tokens)| sum.saturating_add(*tokens) > TOKENS_MAX) {
             return Err(TooLarge);
         }
-        let mut sums = self.sums.clone();
-        sums.add(&Sums::without_amounts(row)).ok_or(TooLarge)?;
-        self.sums = sums;
+        self.sums.add(&Sums::without_amounts(row)).ok_or(TooLarge)?;
+        self.tokens.resize(lines.lines.len(), 0);
         self.tokens.iter_mut().zip(tokens).for_each(|(sum, tokens)| *sum += tokens);
         Ok(())
     }
@@ -100,25 +112,51 @@ impl RunningHour {
     /// The hour. In two parts where their sum cannot be kept exactly.
     #[must_use]
     pub fn finish(self, lines: &CostLines) -> (Hour, Option<Hour>) {
+        let (totals, rest) = self.totals(lines);
+        (totals.hour(lines), rest.map(|rest| rest.hour(lines)))
+    }
+
+    /// The same, with a quantity for each of [`CostLines::keys`] in place of the lines.
+    #[must_use]
+    pub fn totals(self, lines: &CostLines) -> (RunningTotals, Option<RunningTotals>) {
         let Self { sums, quantities, tokens, .. } = self;
-        let mut hour = Hour { sums, lines: lines.keys.iter().cloned().zip(quantities).collect() };
+        let totals = RunningTotals { sums, quantities };
         if tokens.is_empty() {
-            return (hour, None);
+            return (totals, None);
         }
-        let mut of_tokens = Hour::default();
+        let mut of_tokens = RunningTotals {
+            sums: Sums::default(),
+            quantities: vec![Decimal::ZERO; lines.keys.len()],
+        };
         let mut amount = Decimal::ZERO;
         for ((place, price), tokens) in lines.lines.iter().zip(tokens) {
             let quantity = Decimal::from(tokens);
             amount += quantity * price;
-            if let Some(key) = lines.keys.get(*place) {
-                *of_tokens.lines.entry(key.clone()).or_default() += quantity;
+            if let Some(sum) = of_tokens.quantities.get_mut(*place) {
+                *sum += quantity;
             }
         }
         (of_tokens.sums.cost, of_tokens.sums.list_cost) = (Some(amount), Some(amount));
-        match hour.add(&of_tokens) {
-            Ok(()) => (hour, None),
-            Err(TooLarge) => (hour, Some(of_tokens)),
+        match totals.plus(&of_tokens) {
+            Some(sum) => (sum, None),
+            None => (totals, Some(of_tokens)),
         }
+    }
+}
+
+impl RunningTotals {
+    fn hour(self, lines: &CostLines) -> Hour {
+        Hour { sums: self.sums, lines: lines.keys.iter().cloned().zip(self.quantities).collect() }
+    }
+
+    /// The sum of both; `None` where it cannot be kept exactly.
+    fn plus(&self, other: &Self) -> Option<Self> {
+        let mut sum = other.clone();
+        sum.sums.add(&self.sums)?;
+        for (sum, quantity) in sum.quantities.iter_mut().zip(&self.quantities) {
+            *sum = add_exactly(*sum, *quantity)?;
+        }
+        Some(sum)
     }
 }
 

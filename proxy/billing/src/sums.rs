@@ -151,19 +151,24 @@ impl Sums {
         Self { requests: 0, ..Self::of(row) }
     }
 
-    /// Adds `other`. `None` if a sum cannot be kept exactly. Then the sums must not be used.
+    /// Adds `other`. `None` if a sum cannot be kept exactly. Then nothing was added.
     #[must_use = "a sum that cannot be kept is no sum"]
     pub fn add(&mut self, other: &Self) -> Option<()> {
         let tokens = u64::checked_add;
-        self.requests = self.requests.checked_add(other.requests)?;
-        self.input_tokens = known(self.input_tokens, other.input_tokens, tokens)?;
-        self.cache_read_input_tokens =
-            known(self.cache_read_input_tokens, other.cache_read_input_tokens, tokens)?;
-        self.output_tokens = known(self.output_tokens, other.output_tokens, tokens)?;
-        self.reasoning_output_tokens =
-            known(self.reasoning_output_tokens, other.reasoning_output_tokens, tokens)?;
-        self.cost = known(self.cost, other.cost, add_exactly)?;
-        self.list_cost = known(self.list_cost, other.list_cost, add_exactly)?;
+        let requests = self.requests.checked_add(other.requests)?;
+        let input = known(self.input_tokens, other.input_tokens, tokens)?;
+        let cached = known(self.cache_read_input_tokens, other.cache_read_input_tokens, tokens)?;
+        let output = known(self.output_tokens, other.output_tokens, tokens)?;
+        let reasoning = known(self.reasoning_output_tokens, other.reasoning_output_tokens, tokens)?;
+        let cost = known(self.cost, other.cost, add_exactly)?;
+        let list_cost = known(self.list_cost, other.list_cost, add_exactly)?;
+        self.requests = requests;
+        self.input_tokens = input;
+        self.cache_read_input_tokens = cached;
+        self.output_tokens = output;
+        self.reasoning_output_tokens = reasoning;
+        self.cost = cost;
+        self.list_cost = list_cost;
         self.unknown_cost_requests += other.unknown_cost_requests;
         self.counted_requests += other.counted_requests;
         self.unknown_usage_requests += other.unknown_usage_requests;

@@ -91,6 +91,14 @@ pub(crate) fn encode_unreadable(json: &[u8], out: &mut Vec<u8>) {
 }
 
 impl Record {
+    /// Encodes the complete payload of the post, in place of what `out` has. It does not have the
+    /// sequence number.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.clear();
+        record::post(self, &mut Writer::new(out));
+        out.push(END);
+    }
+
     /// Decodes the complete payload of the post with the sequence number `seq`.
     ///
     /// # Errors

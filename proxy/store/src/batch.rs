@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::{BilledRequest, Hour, HourKey, RunningHour, SettledUntil, corrected};
@@ -73,13 +74,21 @@ pub(super) struct Added {
 #[derive(Debug, Default)]
 pub(super) struct Hours(BTreeMap<HourKey, Vec<Hour>>);
 
-/// The requests and corrections of a batch that are new to the store, added up by hour.
-#[derive(Debug)]
-pub(super) struct NewHours<'b, 'a> {
-    batch: &'b Batch<'a>,
-    /// By form, and by the number of the hour since 1970.
-    running: HashMap<(usize, i64), RunningHour, foldhash::fast::RandomState>,
+/// Requests and corrections that are new to the store, added up by hour.
+#[derive(Debug, Default)]
+pub(super) struct NewHours {
+    /// By the place of the form in memory, and by the number of the hour since 1970.
+    running: HashMap<(usize, i64), FormHour, foldhash::fast::RandomState>,
     hours: Hours,
+}
+
+/// The sums of an hour of requests of one form.
+#[derive(Debug)]
+pub(super) struct FormHour {
+    pub(super) form: Arc<Form>,
+    /// First instant of the hour.
+    pub(super) first: Timestamp,
+    pub(super) running: RunningHour,
 }
 
 impl<'a> Batch<'a> {
@@ -145,7 +154,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The form of a post of this batch.
-    pub(super) fn form(&self, post: &NewPost<'_>) -> Option<&Form> {
+    pub(super) fn form(&self, post: &NewPost<'_>) -> Option<&Arc<Form>> {
         self.forms.get(post.form)
     }
 }
@@ -181,22 +190,23 @@ impl<'a> Amendment<'a> {
     }
 }
 
-impl<'b, 'a> NewHours<'b, 'a> {
-    /// Nothing of `batch` yet.
-    pub(super) fn new(batch: &'b Batch<'a>) -> Self {
-        Self { batch, running: HashMap::default(), hours: Hours::default() }
-    }
-
-    /// Adds a request of the batch that was not in the store. One that has used nothing is in no
+impl NewHours {
+    /// Adds a request of `batch` that was not in the store. One that has used nothing is in no
     /// hour.
-    pub(super) fn add_post(&mut self, post: &NewPost<'a>) {
-        let quantities = &self.batch.quantities;
-        let Some(form) = self.batch.form(post) else { return };
+    pub(super) fn add_post(&mut self, batch: &Batch<'_>, post: &NewPost<'_>) {
+        let quantities = &batch.quantities;
+        let Some(form) = batch.form(post) else { return };
         if form.used_nothing(&post.numbers, quantities) {
             return;
         }
         let hour = post.numbers.started_at.as_microsecond().div_euclid(HOUR_MICROS);
-        let running = self.running.entry((post.form, hour)).or_default();
+        let place = Arc::as_ptr(form).addr();
+        let FormHour { running, .. } = self.running.entry((place, hour)).or_insert_with(|| {
+            // An hour of a time is a time.
+            let first = Timestamp::from_microsecond(hour.saturating_mul(HOUR_MICROS));
+            let first = first.unwrap_or(Timestamp::MIN);
+            FormHour { form: Arc::clone(form), first, running: RunningHour::default() }
+        });
         let row = form.row(&post.numbers);
         let add = |running: &mut RunningHour| match &post.numbers.cost {
             CostNumbers::None => running.add(&row, None, &form.lines, &[]),
@@ -222,17 +232,23 @@ impl<'b, 'a> NewHours<'b, 'a> {
         self.hours.add_correction(post, correction);
     }
 
+    /// How many sums of requests there are.
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+
     /// The sums.
     pub(super) fn finish(self) -> Hours {
-        let Self { batch, running, mut hours } = self;
-        for ((form, hour), running) in running {
-            let Some(form) = batch.forms.get(form) else { continue };
-            // An hour of a time is a time.
-            let first = Timestamp::from_microsecond(hour.saturating_mul(HOUR_MICROS));
-            let first = first.unwrap_or(Timestamp::MIN);
-            hours.add_running(form, first, running);
+        let (running, mut hours) = self.split();
+        for FormHour { form, first, running } in running {
+            hours.add_running(&form, first, running);
         }
         hours
+    }
+
+    /// The sums of requests by form, and all others.
+    pub(super) fn split(self) -> (impl Iterator<Item = FormHour>, Hours) {
+        (self.running.into_values(), self.hours)
     }
 }
 

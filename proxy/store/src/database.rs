@@ -24,11 +24,16 @@ pub(super) trait Database: fmt::Debug + Send {
     /// The last entry of `journal` that is here.
     fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError>;
 
-    /// Adds a batch whole, or nothing of it: the requests and corrections that are not here yet (by
-    /// their ids), what these add to their hours, and the cursor of the batch's journal.
+    /// Adds a batch: the requests and corrections that are not here yet (by their ids), what these
+    /// add to their hours, and the cursor of the batch's journal.
     ///
-    /// A correction whose request is not here counts in no hour until the request comes.
+    /// A correction whose request is not here counts in no hour until the request comes. The batches
+    /// since the last [`commit`](Self::commit) are added whole or not at all. After an error none of
+    /// them is here, and before the commit nothing else may be asked.
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError>;
+
+    /// Keeps what was added.
+    fn commit(&mut self) -> Result<(), StoreError>;
 
     /// Begins anew: an empty store, `refill`, then what was here before and is not any more. Others
     /// see the store as it was until all of it is done, and after an error.

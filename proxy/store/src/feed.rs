@@ -11,12 +11,16 @@ use super::database::{Database, Rebuilt};
 use super::error::{ReadError, StoreError};
 use super::forms::Forms;
 
-/// Most entries in one transaction: bounds how long other writers wait.
+/// Most entries that are read at once: bounds their memory.
 const BATCH_ENTRIES_MAX: usize = 4096;
 /// About the entries of half a second.
 const USUAL_BATCH: usize = 1024;
-/// Most bytes of entries in one transaction, but for its last one: bounds its memory.
+/// Most bytes of entries that are read at once, but for the last one.
 const BATCH_BYTES_MAX: usize = 8 << 20;
+/// Most entries of the batches that are committed together, but for those of the last batch: bounds how
+/// long other writers wait. Each commit writes the sums of all hours that have changed, so fewer entries
+/// cost more each.
+const COMMIT_ENTRIES_MAX: usize = 32 << 10;
 
 /// How often a feeding begins anew behind the cursor where a journal cannot be read.
 const TRIES_MAX: u32 = 5;
@@ -130,6 +134,7 @@ impl<'a> Feed<'a> {
         fed: &mut Fed,
     ) -> Result<(), StoreError> {
         let mut read = Vec::with_capacity(USUAL_BATCH);
+        let mut uncommitted = 0;
         loop {
             let mut end = read_batch(entries, &mut read);
             let mut batch = Batch::new(std::mem::take(&mut self.forms), read.len());
@@ -142,9 +147,15 @@ impl<'a> Feed<'a> {
                 batch.pass(self.name, framed);
             }
             let Some((_, last)) = batch.end else {
+                database.commit()?;
                 return end.map_err(StoreError::Journal);
             };
             let added = database.add(&batch)?;
+            uncommitted += read.len();
+            if uncommitted >= COMMIT_ENTRIES_MAX || read.len() < BATCH_ENTRIES_MAX || end.is_err() {
+                database.commit()?;
+                uncommitted = 0;
+            }
             self.forms = batch.forms;
             self.stored = last.seq;
             fed.entries += read.len() as u64;

@@ -41,7 +41,7 @@ pub(super) struct Form {
 /// Forms by their ledger and their strings.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
-    forms: Vec<Form>,
+    forms: Vec<Arc<Form>>,
     by_strings: HashMap<(LedgerId, Arc<[u8]>), usize, RandomState>,
     /// By where the strings are in memory, of those that several requests share. It costs a small
     /// part of looking at the strings.
@@ -141,7 +141,7 @@ impl Forms {
         }
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<&Form> {
+    pub(super) fn get(&self, index: usize) -> Option<&Arc<Form>> {
         self.forms.get(index)
     }
 
@@ -180,7 +180,7 @@ impl Forms {
                 let (form, index) = (Form::read(ledger, post)?, self.forms.len());
                 self.bytes += form.strings.len();
                 self.by_strings.insert(key, index);
-                self.forms.push(form);
+                self.forms.push(Arc::new(form));
                 index
             }
         };

@@ -171,6 +171,11 @@ impl Database for Postgres {
         Ok(added)
     }
 
+    /// Each batch is a transaction of its own: another gateway may wait for it.
+    fn commit(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError> {
         self.ask(|link| {
             schema::begin(link)?;

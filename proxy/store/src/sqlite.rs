@@ -27,7 +27,7 @@ use taximeter_billing::export::Entries;
 use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
 use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
-use super::batch::{Added, Batch};
+use super::batch::{Added, Batch, NewHours};
 use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
 use super::granularity::Granularity;
@@ -43,6 +43,8 @@ pub use self::hold::Held;
 #[cfg(test)]
 pub(super) use self::log::{LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX};
 
+/// Most sums of requests that wait for the end of their transaction: bounds their memory.
+const SUMS_MAX: usize = 2048;
 /// How often a database is opened to be read whose log comes or goes meanwhile.
 const OPENINGS_MAX: usize = 5;
 
@@ -53,6 +55,17 @@ pub(super) struct Sqlite {
     path: PathBuf,
     kind: Kind,
     known: Known,
+    /// Batches that are added, and not committed.
+    adding: Option<Adding>,
+}
+
+/// An open transaction of batches.
+#[derive(Debug)]
+struct Adding {
+    /// What they add up to.
+    hours: NewHours,
+    /// Whether it ends with these batches.
+    is_own: bool,
 }
 
 /// What may be done with an open database.
@@ -128,7 +141,7 @@ impl Sqlite {
         };
         let connection = connect().map_err(|source| fault(&path, source))?;
         let kind = Kind::Own(file_at(&path)?);
-        Ok(Self { connection, path, kind, known: Known::default() })
+        Ok(Self { connection, path, kind, known: Known::default(), adding: None })
     }
 
     /// Opens the database in `data_dir` to read it, and makes no file there; `None` where there is
@@ -162,6 +175,7 @@ impl Sqlite {
                 path,
                 kind: Kind::Read(unchanged),
                 known: Known::default(),
+                adding: None,
             });
         }
         let (folder, copied) =
@@ -170,7 +184,7 @@ impl Sqlite {
             .and_then(|connection| reading::copy_of(Some(&connection)))
             .map_err(|source| no_copy(&path, source))?;
         drop(folder);
-        Ok(Self { connection, path, kind: Kind::Copy, known: Known::default() })
+        Ok(Self { connection, path, kind: Kind::Copy, known: Known::default(), adding: None })
     }
 
     /// A copy that can be changed, and is gone with this process: of `of`, or of an empty database
@@ -188,7 +202,8 @@ impl Sqlite {
         if let Some(Self { kind: Kind::Read(Some(unchanged)), .. }) = &of {
             unchanged.check(&path)?;
         }
-        let mut copy = Self { connection, path, kind: Kind::Copy, known: Known::default() };
+        let mut copy =
+            Self { connection, path, kind: Kind::Copy, known: Known::default(), adding: None };
         if !copy.has_tables()? {
             copy.change(make_tables)?;
         }
@@ -262,6 +277,26 @@ impl Sqlite {
         changed.map_err(|source| self.fault(source))
     }
 
+    /// Begins a transaction of batches, unless one is open.
+    fn begin_adding(&mut self) -> Result<Adding, StoreError> {
+        self.shorten_log(log::LOG_BYTES_MAX)?;
+        let is_own = self.connection.is_autocommit();
+        if is_own {
+            self.ask(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
+        }
+        Ok(Adding { hours: NewHours::default(), is_own })
+    }
+
+    /// Undoes the open transaction if `is_own`, after `fault`.
+    fn undo(&self, is_own: bool, fault: StoreError) -> StoreError {
+        // Some faults have undone it already.
+        if is_own && !self.connection.is_autocommit() {
+            let undone = self.ask(|connection| connection.execute_batch("ROLLBACK"));
+            return undone.err().unwrap_or(fault);
+        }
+        fault
+    }
+
     /// Cuts a log that is longer than this, where it has one and no transaction is open.
     ///
     /// Errors: `Pinned`.
@@ -279,12 +314,42 @@ impl Database for Sqlite {
     }
 
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
-        self.shorten_log(log::LOG_BYTES_MAX)?;
-        // It does not come back if nothing was added.
+        let mut adding = match self.adding.take() {
+            Some(adding) => adding,
+            None => self.begin_adding()?,
+        };
+        // They do not come back if nothing was added.
         let mut known = std::mem::take(&mut self.known);
-        let added = self.change(|connection| add::batch(connection, &mut known, batch))?;
-        self.known = known;
-        Ok(added)
+        let add = |connection: &Connection| {
+            let added = add::batch(connection, &mut known, batch, &mut adding.hours)?;
+            if adding.hours.len() > SUMS_MAX {
+                hours::add(connection, &mut known, std::mem::take(&mut adding.hours))?;
+            }
+            Ok(added)
+        };
+        match self.change(add) {
+            Ok(added) => {
+                (self.known, self.adding) = (known, Some(adding));
+                Ok(added)
+            }
+            Err(fault) => Err(self.undo(adding.is_own, fault)),
+        }
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        let Some(Adding { hours, is_own }) = self.adding.take() else { return Ok(()) };
+        let mut known = std::mem::take(&mut self.known);
+        let done = self.change(|connection| {
+            hours::add(connection, &mut known, hours)?;
+            if is_own { connection.execute_batch("COMMIT") } else { Ok(()) }
+        });
+        match done {
+            Ok(()) => {
+                self.known = known;
+                Ok(())
+            }
+            Err(fault) => Err(self.undo(is_own, fault)),
+        }
     }
 
     fn rebuild(&mut self, refill: &mut Refill<'_>) -> Result<Rebuilt, StoreError> {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use parquet::errors::ParquetError;
+use taximeter_columnar::WriteError;
 
 /// Why an export cannot be written. The message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -29,8 +29,19 @@ pub enum ExportError {
     #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
     /// The Parquet file cannot be written.
-    #[error("cannot write the Parquet file: {0}")]
-    Parquet(#[from] ParquetError),
+    #[error(transparent)]
+    Parquet(WriteError),
+}
+
+impl From<WriteError> for ExportError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::TooLarge { what } => Self::TooLarge { what },
+            WriteError::Unreadable { seq, what } => Self::Unreadable { seq, what },
+            WriteError::Write(error) => Self::Write(error),
+            error => Self::Parquet(error),
+        }
+    }
 }
 
 /// Writing our own types as JSON fails only if the output fails.

@@ -1,42 +1,37 @@
-//! Writes requests as typed columns of a Parquet file.
-
-mod columns;
+//! Writes requests as typed columns of a Parquet file, and adds them up.
 
 use std::io::Write;
 
-use taximeter_ledger::Record;
+use taximeter_columnar as columnar;
+use taximeter_ledger::{LedgerId, Record};
 
-use self::columns::{COLUMNS, Cell};
-use super::columns::{Field, FieldKind, ParquetWriter, ROWS_MAX, RowWriter, Rows};
 use super::error::ExportError;
 use super::manifest::ExportTotals;
 
 /// Some requests as rows, in the order in which they are added.
+#[derive(Default)]
 pub struct RecordRows {
-    rows: Rows,
+    rows: columnar::RecordRows,
     totals: ExportTotals,
 }
 
 impl RecordRows {
     /// Most rows to gather before they are written.
-    pub const MAX: usize = ROWS_MAX;
+    pub const MAX: usize = columnar::RecordRows::MAX;
 
     /// No rows yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { rows: Rows::new(fields()), totals: ExportTotals::default() }
+        Self::default()
     }
 
-    /// Adds one row.
+    /// Adds one row. Its entry is in the ledger with this id.
     ///
     /// # Errors
     /// [`ExportError::TooLarge`]. After an error none of the rows may be written.
-    pub fn add(&mut self, record: &Record) -> Result<(), ExportError> {
+    pub fn add(&mut self, ledger: LedgerId, record: &Record) -> Result<(), ExportError> {
         self.totals.add_request(record, 1)?;
-        let mut row = self.rows.row();
-        COLUMNS
-            .iter()
-            .try_for_each(|column| fill(&mut row, column.field.kind, (column.cell)(record)))
+        Ok(self.rows.add(ledger, record)?)
     }
 
     /// Number of rows.
@@ -63,14 +58,8 @@ impl RecordRows {
     }
 }
 
-impl Default for RecordRows {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// Writes requests to a Parquet file.
-pub struct RecordsParquet<W: Write + Send>(ParquetWriter<W>);
+pub struct RecordsParquet<W: Write + Send>(columnar::RecordsParquet<W>);
 
 impl<W: Write + Send> RecordsParquet<W> {
     /// A file without rows.
@@ -78,7 +67,7 @@ impl<W: Write + Send> RecordsParquet<W> {
     /// # Errors
     /// The output cannot be written.
     pub fn new(out: W) -> Result<Self, ExportError> {
-        ParquetWriter::new(out, "record", fields()).map(Self)
+        Ok(Self(columnar::RecordsParquet::new(out)?))
     }
 
     /// Writes rows, and clears them.
@@ -86,7 +75,7 @@ impl<W: Write + Send> RecordsParquet<W> {
     /// # Errors
     /// The output cannot be written.
     pub fn add(&mut self, rows: &mut RecordRows) -> Result<(), ExportError> {
-        self.0.add(&mut rows.rows)
+        Ok(self.0.add(&mut rows.rows)?)
     }
 
     /// Writes the gathered rows as a row group of their own, whatever its size.
@@ -94,7 +83,7 @@ impl<W: Write + Send> RecordsParquet<W> {
     /// # Errors
     /// The output cannot be written.
     pub fn end_group(&mut self) -> Result<(), ExportError> {
-        self.0.end_group()
+        Ok(self.0.end_group()?)
     }
 
     /// Writes the rest and returns the output.
@@ -102,33 +91,6 @@ impl<W: Write + Send> RecordsParquet<W> {
     /// # Errors
     /// The output cannot be written.
     pub fn finish(self) -> Result<W, ExportError> {
-        self.0.finish()
+        Ok(self.0.finish()?)
     }
-}
-
-/// Writes the next cell of a row.
-fn fill(row: &mut RowWriter<'_>, kind: FieldKind, cell: Cell<'_>) -> Result<(), ExportError> {
-    match cell {
-        Cell::Null => row.null(),
-        Cell::Text(text) => row.text(text.as_bytes()),
-        Cell::Written(text) => row.text(text.as_bytes()),
-        Cell::Json(json) => row.text(&json?),
-        Cell::Time(at) => row.time(at),
-        Cell::Count(count) => {
-            let too_large = |_| ExportError::TooLarge { what: "a count" };
-            let count = i64::try_from(count).map_err(too_large)?;
-            match kind {
-                FieldKind::Int32 => row.int32(i32::try_from(count).map_err(too_large)?),
-                _ => row.int64(count),
-            }
-        }
-        Cell::Bool(value) => row.bool(value),
-        Cell::Double(value) => row.double(value),
-        Cell::Money(amount) => row.decimal(amount)?,
-    }
-    Ok(())
-}
-
-fn fields() -> impl Iterator<Item = Field> {
-    COLUMNS.iter().map(|column| column.field)
 }

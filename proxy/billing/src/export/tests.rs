@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::{Value, json};
-use taximeter_ledger::{Correction, Record, Stage};
+use taximeter_ledger::{Correction, LedgerId, Record, Stage};
 
 use super::*;
 use crate::closing::{PeriodStatus, closing};
@@ -205,11 +205,15 @@ fn json_of(row: &parquet::record::Row) -> BTreeMap<String, Value> {
     row.get_column_iter().map(|(name, field)| (name.clone(), json(field))).collect()
 }
 
+fn ledger() -> LedgerId {
+    LedgerId("0193e9a0-0000-7000-8000-00000000000c".parse().unwrap())
+}
+
 /// Records as rows of a file that is read back, and what they add up to.
 fn parquet(records: &[Record]) -> (Vec<BTreeMap<String, Value>>, ExportTotals) {
     let mut rows = RecordRows::new();
     for (seq, record) in (7..).zip(records) {
-        rows.add(&Record { seq, ..record.clone() }).unwrap();
+        rows.add(ledger(), &Record { seq, ..record.clone() }).unwrap();
     }
     assert_eq!(rows.len(), records.len());
     let totals = rows.take_totals();
@@ -263,14 +267,15 @@ fn bare() -> Record {
 /// The columns in which such a record has nothing.
 fn absent() -> impl Iterator<Item = String> {
     let known = ["cost_known_currency", "cost_known", "list_cost_known", "cost_known_lines"];
-    let others = known.into_iter().chain(["cost_unknown"]).map(str::to_owned);
+    let known = known.into_iter().chain(["cost_known_price_id", "cost_known_price_match"]);
+    let others = known.chain(["cost_unknown"]).map(str::to_owned);
     Stage::ALL[2..].iter().map(|stage| column(*stage)).chain(others)
 }
 
 #[test]
 fn every_field_of_a_record_has_its_column() {
     let whole = whole();
-    let (rows, _) = parquet(&[whole.clone(), bare()]);
+    let (rows, _) = parquet(std::slice::from_ref(&whole));
     let lines = serde_json::to_string(&whole.cost.as_ref().unwrap().lines).unwrap();
     let expected = [
         ("id", json!("0193e9a0-0000-7000-8000-000000000001")),
@@ -330,10 +335,18 @@ fn every_field_of_a_record_has_its_column() {
         ("cost_lines", json!(lines)),
         ("reported_cost", json!("0.001")),
         ("resource", json!(r#"{"k8s.pod.name":"a-0"}"#)),
+        ("conditions", json!(r#"{"speed":"fast"}"#)),
+        ("flagged", json!(r#"{"input_tokens":["estimated"]}"#)),
+        ("ledger", json!("0193e9a0-0000-7000-8000-00000000000c")),
     ];
     let mut expected = BTreeMap::from(expected.map(|(column, value)| (column.to_owned(), value)));
     expected.extend(absent().map(|column| (column, Value::Null)));
     assert_eq!(rows[0], expected);
+}
+
+#[test]
+fn what_a_record_lacks_is_null() {
+    let (rows, _) = parquet(&[whole(), bare()]);
     assert_eq!(rows[1]["seq"], 8);
     for absent in ["stage_identify", "gaps", "cost", "price_match", "resource", "flags"] {
         assert_eq!(rows[1][absent], Value::Null, "{absent}");
@@ -359,7 +372,7 @@ fn rows_are_tallied_as_their_records_are() {
 fn a_count_that_no_column_can_hold_is_an_error() {
     let mut record = record(|_| {});
     record.usage.input_tokens = Some(u64::MAX);
-    let told = RecordRows::new().add(&record).unwrap_err().to_string();
+    let told = RecordRows::new().add(ledger(), &record).unwrap_err().to_string();
     assert!(told.contains("a count is too large"), "{told}");
 }
 

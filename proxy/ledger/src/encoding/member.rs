@@ -34,30 +34,40 @@ pub enum DecodeError {
 /// Takes a number off.
 #[inline]
 pub(crate) fn number(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
-    // Most numbers are one byte, and few have more than 56 bits.
-    if let Some((&byte, rest)) = bytes.split_first()
-        && byte < 0x80
-    {
-        *bytes = rest;
-        return Ok(byte.into());
-    }
-    long_number(bytes)
+    short(bytes).map_or_else(|| long_number(bytes), Ok)
+}
+
+/// Takes a number of one or two bytes off, as most are.
+#[inline]
+fn short(bytes: &mut &[u8]) -> Option<u64> {
+    let (number, rest) = match *bytes {
+        [low @ ..0x80, rest @ ..] => (u64::from(*low), rest),
+        [low, high @ ..0x80, rest @ ..] => (u64::from(low & 0x7f) | u64::from(*high) << 7, rest),
+        _ => return None,
+    };
+    *bytes = rest;
+    Some(number)
 }
 
 fn long_number(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
-    let mut value = 0;
-    for (length, byte) in bytes.iter().take(8).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * length);
-        if *byte < 0x80 {
-            *bytes = bytes.get(length + 1..).unwrap_or_default();
-            return Ok(value);
-        }
-    }
     u64::try_from(wide(bytes)?).map_err(|_| DecodeError::OutOfRange)
 }
 
 /// Takes a number of up to 128 bits off.
 fn wide(bytes: &mut &[u8]) -> Result<u128, DecodeError> {
+    let mut value = 0;
+    for (length, byte) in bytes.iter().take(8).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * length);
+        if *byte < 0x80 {
+            *bytes = bytes.get(length + 1..).unwrap_or_default();
+            return Ok(value.into());
+        }
+    }
+    wider(bytes)
+}
+
+/// The same for any length, at the cost of arithmetic with 128 bits.
+fn wider(bytes: &mut &[u8]) -> Result<u128, DecodeError> {
     let mut value = 0_u128;
     for shift in (0..128).step_by(7) {
         let (&byte, rest) = bytes.split_first().ok_or(DecodeError::CutOff)?;
@@ -78,16 +88,11 @@ fn wide(bytes: &mut &[u8]) -> Result<u128, DecodeError> {
 /// Takes a number off that is written as one more than it is; 0 means that there is none.
 #[inline]
 pub(super) fn successor(bytes: &mut &[u8]) -> Result<Option<u64>, DecodeError> {
-    if let Some((&byte, rest)) = bytes.split_first()
-        && byte < 0x80
-    {
-        *bytes = rest;
-        return Ok(u64::from(byte).checked_sub(1));
+    if let Some(number) = short(bytes) {
+        return Ok(number.checked_sub(1));
     }
-    match wide(bytes)?.checked_sub(1) {
-        None => Ok(None),
-        Some(number) => u64::try_from(number).map(Some).map_err(|_| DecodeError::OutOfRange),
-    }
+    let Some(number) = wide(bytes)?.checked_sub(1) else { return Ok(None) };
+    u64::try_from(number).map(Some).map_err(|_| DecodeError::OutOfRange)
 }
 
 /// Appends a number as one more than it is, and 0 for none.

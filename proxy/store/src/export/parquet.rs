@@ -53,7 +53,7 @@ pub(super) fn parquet<W: Write + Send>(
 /// A page, in rows that were empty.
 fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, ExportError> {
     for (place, payload) in page.iter() {
-        rows.add(&decoded(place.seq, payload)?)?;
+        rows.add(place.ledger, &decoded(place.seq, payload)?)?;
     }
     Ok(rows)
 }

@@ -8,7 +8,7 @@ use taximeter_billing::export::{
     ExportError, ExportTotals, Layout, ManifestFile, RecordRows, RecordsParquet, partition,
 };
 use taximeter_billing::hour_of;
-use taximeter_ledger::Record;
+use taximeter_ledger::{LedgerId, Record};
 
 use super::decoded::decoded;
 use super::destination::{Destination, DestinationFault, Draft};
@@ -66,14 +66,14 @@ impl<'a> Partitions<'a> {
     ) -> Result<(Vec<ManifestFile>, ExportTotals), PartFault> {
         for page in pages {
             for (place, payload) in page.iter() {
-                self.add(&decoded(place.seq, payload)?)?;
+                self.add(place.ledger, &decoded(place.seq, payload)?)?;
             }
         }
         self.end_hour()?;
         Ok((self.files, self.totals))
     }
 
-    fn add(&mut self, record: &Record) -> Result<(), PartFault> {
+    fn add(&mut self, ledger: LedgerId, record: &Record) -> Result<(), PartFault> {
         let hour = hour_of(record.started_at);
         if self.hour != Some(hour) {
             self.end_hour()?;
@@ -92,7 +92,7 @@ impl<'a> Partitions<'a> {
             }
         };
         let before = part.held.bytes();
-        part.held.add(record)?;
+        part.held.add(ledger, record)?;
         part.rows += 1;
         self.held = (self.held + part.held.bytes()).saturating_sub(before);
         if self.held > HELD_BYTES_MAX {

@@ -63,9 +63,9 @@ pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Add
     if format != VERSION {
         return Err(Fault::Format { found: format, known: VERSION });
     }
-    let mut hours = NewHours::new(batch);
+    let mut hours = NewHours::default();
     let new = add_posts(link, batch)?;
-    new.values().for_each(|post| hours.add_post(post));
+    new.values().for_each(|post| hours.add_post(batch, post));
     if state.try_get(1)? && !new.is_empty() {
         add_waiting(link, &new, &mut hours)?;
     }
@@ -164,7 +164,7 @@ impl<'a> Columns<'a> {
 fn add_waiting(
     link: &Link,
     new: &BTreeMap<Key, &NewPost<'_>>,
-    hours: &mut NewHours<'_, '_>,
+    hours: &mut NewHours,
 ) -> Result<(), Fault> {
     let (started, ids): (Vec<_>, Vec<_>) = new.keys().copied().unzip();
     let given = [(&started as _, Type::INT8_ARRAY), (&ids as _, Type::UUID_ARRAY)];
@@ -183,7 +183,7 @@ fn add_waiting(
 fn add_corrections(
     link: &Link,
     amendments: &[Amendment<'_>],
-    hours: &mut NewHours<'_, '_>,
+    hours: &mut NewHours,
 ) -> Result<u64, Fault> {
     if amendments.is_empty() {
         return Ok(0);

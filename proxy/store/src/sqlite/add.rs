@@ -1,6 +1,6 @@
 //! Adds a batch to the SQLite tables.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params};
 use sha2::{Digest as _, Sha256};
@@ -49,21 +49,30 @@ const WAIT_NO_LONGER: &str = "
 const SET_CURSOR: &str = "INSERT OR REPLACE INTO cursors VALUES (?1, ?2, ?3)";
 
 /// Adds what is new, to the hours as well. Needs an open transaction.
-pub(super) fn batch<'a, 'b>(
+pub(super) fn whole(connection: &Connection, new: &Batch<'_>) -> rusqlite::Result<Added> {
+    let (mut known, mut hours) = (Known::default(), NewHours::default());
+    let added = batch(connection, &mut known, new, &mut hours)?;
+    hours::add(connection, &mut known, hours)?;
+    Ok(added)
+}
+
+/// Adds what is new. Its sums are added to `hours`, which must be written before the transaction ends.
+/// Needs an open transaction.
+pub(super) fn batch(
     connection: &Connection,
     known: &mut Known,
-    batch: &'b Batch<'a>,
+    batch: &Batch<'_>,
+    hours: &mut NewHours,
 ) -> rusqlite::Result<Added> {
     known.check(connection)?;
-    let mut hours = NewHours::new(batch);
     let mut added = Added::default();
     let waiting = connection.query_row(ANY_WAITING, [], |row| row.get(0))?;
     let mut forms = vec![None; batch.forms.len()];
     let mut add = connection.prepare_cached(ADD_REQUEST)?;
     let mut add_all = connection.prepare_cached(&ADD_REQUESTS)?;
     // In the order of the index, so that each one goes behind the one before.
-    let with_time = |post: &'b NewPost<'a>| (post.numbers.started_at.as_microsecond(), post);
-    let mut posts: Vec<_> = batch.posts.iter().map(with_time).collect();
+    let times = batch.posts.iter().map(|post| post.numbers.started_at.as_microsecond());
+    let mut posts: Vec<_> = times.zip(&batch.posts).collect();
     posts.sort_by_key(|(at, _)| *at);
     let mut rows = Vec::with_capacity(AT_ONCE);
     for posts in posts.chunks(AT_ONCE) {
@@ -78,17 +87,16 @@ pub(super) fn batch<'a, 'b>(
             if index < first || add_posts(connection, &mut add, alone)? > 0 {
                 let (_, post, _) = row;
                 added.posts += 1;
-                hours.add_post(post);
+                hours.add_post(batch, post);
                 if waiting {
-                    add_waiting(connection, post, &mut hours)?;
+                    add_waiting(connection, post, hours)?;
                 }
             }
         }
     }
     for amendment in &batch.corrections {
-        added.corrections += u64::from(add_correction(connection, amendment, &mut hours)?);
+        added.corrections += u64::from(add_correction(connection, amendment, hours)?);
     }
-    hours::add(connection, known, &mut hours.finish())?;
     refusals::add(connection, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
         let mut set = connection.prepare_cached(SET_CURSOR)?;
@@ -111,14 +119,10 @@ fn form_of(
         return Ok(*number);
     }
     let form = batch.form(post).ok_or(rusqlite::Error::InvalidQuery)?;
-    let key = (form.ledger, Arc::clone(&form.strings));
-    let number = match known.forms.get(&key) {
+    let known = &mut known.form(form).number;
+    let number = match known {
         Some(number) => *number,
-        None => {
-            let number = form_number(connection, form)?;
-            known.forms.insert(key, number);
-            number
-        }
+        None => *known.insert(form_number(connection, form)?),
     };
     Ok(*place.insert(number))
 }
@@ -169,7 +173,7 @@ fn add_posts(
 fn add_waiting(
     connection: &Connection,
     post: &NewPost<'_>,
-    hours: &mut NewHours<'_, '_>,
+    hours: &mut NewHours,
 ) -> rusqlite::Result<()> {
     let key = request_key(post.numbers.started_at.as_microsecond(), &post.bytes.id);
     let mut waiting = connection.prepare_cached(WAITING)?;
@@ -188,7 +192,7 @@ fn add_waiting(
 fn add_correction(
     connection: &Connection,
     amendment: &Amendment<'_>,
-    hours: &mut NewHours<'_, '_>,
+    hours: &mut NewHours,
 ) -> rusqlite::Result<bool> {
     let Amendment { correction, seq, payload } = amendment;
     let at = correction.started_at.as_microsecond();

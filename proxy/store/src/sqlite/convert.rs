@@ -9,7 +9,6 @@ use taximeter_ledger::{LedgerId, Payload};
 
 use super::add;
 use super::ask::unreadable;
-use super::known::Known;
 use super::schema;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
@@ -105,7 +104,7 @@ fn add_requests(
             .and_then(|post| batch.push_post(Place { ledger, seq: *seq }, post))
             .map_err(|error| unreadable(2, error))?;
     }
-    add::batch(connection, &mut Known::default(), &batch).map(|added| added.posts)
+    add::whole(connection, &batch).map(|added| added.posts)
 }
 
 fn add_corrections(connection: &Connection, rows: &[OldRow]) -> rusqlite::Result<u64> {
@@ -114,5 +113,5 @@ fn add_corrections(connection: &Connection, rows: &[OldRow]) -> rusqlite::Result
         let amendment = Amendment::read(*seq, payload);
         batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
     }
-    add::batch(connection, &mut Known::default(), &batch).map(|added| added.corrections)
+    add::whole(connection, &batch).map(|added| added.corrections)
 }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use rust_decimal::Decimal;
-use taximeter_billing::{Hour, HourKey, LineKey, Period, Sums};
+use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
+use taximeter_billing::{Hour, HourKey, LineKey, Period, RunningTotals, Sums};
 
 use super::ask::{money, tokens, unreadable};
 use super::known::Known;
-use crate::batch::Hours;
+use crate::batch::{FormHour, NewHours};
+use crate::forms::Form;
 use crate::granularity::{Gathering, Granularity, Numbered};
 
 const COMBINATION: &str = "SELECT number FROM combinations WHERE dimensions = ?1";
@@ -47,19 +47,70 @@ const DIMENSIONS: &str = "SELECT dimensions FROM combinations WHERE number = ?1"
 #[derive(Default)]
 struct Lines(HashMap<i64, LineKey>);
 
+/// Sums by hour and combination. In the order of the table, so that new rows go behind the others.
+#[derive(Default)]
+struct NewSums(BTreeMap<(i64, i64), Vec<Numbered>>);
+
+impl NewSums {
+    fn add(&mut self, hour: Timestamp, combination: i64, sum: Numbered) {
+        let parts = self.0.entry((hour.as_microsecond(), combination)).or_default();
+        if parts.last_mut().and_then(|last| last.add(&sum)).is_none() {
+            parts.push(sum);
+        }
+    }
+}
+
 /// Adds `added` to the hours that are here. Needs an open transaction.
 pub(super) fn add(
     connection: &Connection,
     known: &mut Known,
-    added: &mut Hours,
+    added: NewHours,
 ) -> rusqlite::Result<()> {
-    for (key, parts) in added.take() {
-        let hour = key.hour.as_microsecond();
+    let mut sums = NewSums::default();
+    let (running, mut others) = added.split();
+    for (key, parts) in others.take() {
+        let hour = key.hour;
         let combination = known.combination(key, |key| combination(connection, key))?;
+        for part in parts {
+            sums.add(hour, combination, with_numbers(connection, known, part)?);
+        }
+    }
+    for FormHour { form, first, running } in running {
+        let rows = match known.form(&form).sums.take() {
+            Some(rows) => rows,
+            None => sums_of(connection, known, &form, first)?,
+        };
+        let (combination, lines) = &rows;
+        let (totals, rest) = running.totals(&form.lines);
+        for RunningTotals { sums: total, quantities } in std::iter::once(totals).chain(rest) {
+            let quantities = lines.iter().copied().zip(quantities).collect();
+            sums.add(first, *combination, Numbered { sums: total, quantities });
+        }
+        known.form(&form).sums = Some(rows);
+    }
+    write_all(connection, known, sums)
+}
+
+/// The numbers of the combination and of the lines of a form's sums; new ones for what is new.
+fn sums_of(
+    connection: &Connection,
+    known: &mut Known,
+    form: &Form,
+    at: Timestamp,
+) -> rusqlite::Result<(i64, Vec<i64>)> {
+    let combination = known.combination(form.key_in(at), |key| combination(connection, key))?;
+    let lines = form.lines.keys().iter().map(|line| line_number(connection, known, line));
+    Ok((combination, lines.collect::<rusqlite::Result<_>>()?))
+}
+
+/// Adds sums to the last part of each hour that is here, or behind it.
+fn write_all(connection: &Connection, known: &mut Known, sums: NewSums) -> rusqlite::Result<()> {
+    let mut ask = connection.prepare_cached(LAST_PART)?;
+    let mut set = connection.prepare_cached(SET_PART)?;
+    for ((hour, combination), parts) in sums.0 {
         for added in parts {
-            let added = with_numbers(connection, known, added)?;
             let last = match known.parts.remove(&(hour, combination)) {
-                None => last_part(connection, hour, combination)?,
+                None => last_part(&mut ask, hour, combination)?,
                 last => last,
             };
             let (part, sum) = match last {
@@ -69,7 +120,7 @@ pub(super) fn add(
                     None => (part + 1, added),
                 },
             };
-            write(connection, (hour, combination, part), &sum)?;
+            write(&mut set, (hour, combination, part), &sum)?;
             known.parts.insert((hour, combination), (part, sum));
         }
     }
@@ -77,12 +128,11 @@ pub(super) fn add(
 }
 
 fn last_part(
-    connection: &Connection,
+    ask: &mut Statement<'_>,
     hour: i64,
     combination: i64,
 ) -> rusqlite::Result<Option<(i64, Numbered)>> {
-    let mut last = connection.prepare_cached(LAST_PART)?;
-    last.query_row((hour, combination), |row| Ok((row.get(11)?, numbered(row)?))).optional()
+    ask.query_row((hour, combination), |row| Ok((row.get(11)?, numbered(row)?))).optional()
 }
 
 /// An hour with numbers in place of its lines; new ones for new lines.
@@ -93,21 +143,27 @@ fn with_numbers(
 ) -> rusqlite::Result<Numbered> {
     let mut numbered = Numbered { sums: hour.sums, quantities: Vec::new() };
     for (line, quantity) in hour.lines {
-        let number = match known.lines.get(&line) {
-            Some(number) => *number,
-            None => {
-                let json = json(&line)?;
-                let number = match number(connection, LINE_NUMBER, &json)? {
-                    Some(number) => number,
-                    None => connection.prepare_cached(ADD_LINE)?.insert([&json])?,
-                };
-                known.lines.insert(line, number);
-                number
-            }
-        };
-        numbered.quantities.push((number, quantity));
+        numbered.quantities.push((line_number(connection, known, &line)?, quantity));
     }
     Ok(numbered)
+}
+
+/// The number of a line; a new one when it is new.
+fn line_number(
+    connection: &Connection,
+    known: &mut Known,
+    line: &LineKey,
+) -> rusqlite::Result<i64> {
+    if let Some(number) = known.lines.get(line) {
+        return Ok(*number);
+    }
+    let json = json(line)?;
+    let number = match number(connection, LINE_NUMBER, &json)? {
+        Some(number) => number,
+        None => connection.prepare_cached(ADD_LINE)?.insert([&json])?,
+    };
+    known.lines.insert(line.clone(), number);
+    Ok(number)
 }
 
 /// Shows the sums of whole hours, as finely as `granularity` says; those that it tells apart by the hour
@@ -165,13 +221,18 @@ fn numbered(row: &Row<'_>) -> rusqlite::Result<Numbered> {
 }
 
 fn write(
-    connection: &Connection,
+    set: &mut Statement<'_>,
     (hour, combination, part): (i64, i64, i64),
     sum: &Numbered,
 ) -> rusqlite::Result<()> {
     let sums = &sum.sums;
-    let text = |amount: Option<Decimal>| amount.map(|amount| amount.to_string());
-    connection.prepare_cached(SET_PART)?.execute(params![
+    let cost = sums.cost.map(|cost| cost.to_string());
+    // Most are alike, and writing one costs as much as half of the rest.
+    let list_cost = match sums.list_cost {
+        list_cost if list_cost == sums.cost => cost.clone(),
+        list_cost => list_cost.map(|cost| cost.to_string()),
+    };
+    set.execute(params![
         hour,
         combination,
         part,
@@ -180,12 +241,12 @@ fn write(
         sums.cache_read_input_tokens.map(u64::cast_signed),
         sums.output_tokens.map(u64::cast_signed),
         sums.reasoning_output_tokens.map(u64::cast_signed),
-        text(sums.cost),
-        text(sums.list_cost),
+        cost,
+        list_cost,
         sums.unknown_cost_requests,
         sums.counted_requests.cast_signed(),
         sums.unknown_usage_requests,
-        sum.quantities_json().map_err(unwritable)?,
+        sum.quantities_json(),
     ])?;
     Ok(())
 }

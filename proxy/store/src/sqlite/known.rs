@@ -8,8 +8,8 @@ use foldhash::fast::RandomState;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::{HourKey, LineKey};
-use taximeter_ledger::LedgerId;
 
+use crate::forms::Form;
 use crate::granularity::Numbered;
 
 /// Most of each kind that are kept for the next batch.
@@ -19,13 +19,22 @@ const KEPT_MAX: usize = 1024;
 /// combination.
 type HourRow = (i64, i64);
 
+/// The rows of a form.
+#[derive(Debug, Default)]
+pub(super) struct FormRows {
+    /// Its own number.
+    pub(super) number: Option<i64>,
+    /// The number of the combination, and those of the lines, of the sums of its requests.
+    pub(super) sums: Option<(i64, Vec<i64>)>,
+}
+
 /// What a connection has met. Whoever undoes a change must forget it.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// Of the database when this was met.
     version: Option<i64>,
-    /// Forms by their ledger and their strings.
-    pub(super) forms: HashMap<(LedgerId, Arc<[u8]>), i64, RandomState>,
+    /// By the place of the form in memory, which stays there.
+    forms: HashMap<usize, (Arc<Form>, FormRows), RandomState>,
     /// Combinations, whose hour means nothing.
     combinations: HashMap<HourKey, i64, RandomState>,
     pub(super) lines: HashMap<LineKey, i64, RandomState>,
@@ -39,11 +48,20 @@ impl Known {
         // It is another one after each commit of another connection.
         let mut version = connection.prepare_cached("PRAGMA data_version")?;
         let version = Some(version.query_row([], |row| row.get(0))?);
-        let sizes = [self.forms.len(), self.combinations.len(), self.lines.len(), self.parts.len()];
-        if self.version != version || sizes.iter().any(|size| *size > KEPT_MAX) {
+        if self.version != version {
             *self = Self { version, ..Self::default() };
         }
+        forget_many(&mut self.forms);
+        forget_many(&mut self.combinations);
+        forget_many(&mut self.lines);
+        forget_many(&mut self.parts);
         Ok(())
+    }
+
+    /// What is known of a form.
+    pub(super) fn form(&mut self, form: &Arc<Form>) -> &mut FormRows {
+        let known = self.forms.entry(Arc::as_ptr(form).addr());
+        &mut known.or_insert_with(|| (Arc::clone(form), FormRows::default())).1
     }
 
     /// The number of the combination of `key`. `ask` finds or gives one that is not known.
@@ -59,5 +77,11 @@ impl Known {
         let number = ask(&key)?;
         self.combinations.insert(key, number);
         Ok(number)
+    }
+}
+
+fn forget_many<K, V>(known: &mut HashMap<K, V, RandomState>) {
+    if known.len() > KEPT_MAX {
+        known.clear();
     }
 }

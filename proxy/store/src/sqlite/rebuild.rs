@@ -11,7 +11,6 @@ use taximeter_ledger::Payload;
 
 use super::add;
 use super::ask::{self, unreadable};
-use super::known::Known;
 use super::schema;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
@@ -73,7 +72,7 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
                 .and_then(|post| batch.push_post(*place, post))
                 .map_err(|error| unreadable(2, error))?;
         }
-        let added = add::batch(connection, &mut Known::default(), &batch)?;
+        let added = add::whole(connection, &batch)?;
         kept.kept_records += added.posts;
         Ok(())
     })?;
@@ -87,7 +86,7 @@ pub(super) fn keep(connection: &Connection) -> rusqlite::Result<Rebuilt> {
             let amendment = Amendment::read(place.seq, payload);
             batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
         }
-        let added = add::batch(connection, &mut Known::default(), &batch)?;
+        let added = add::whole(connection, &batch)?;
         kept.kept_corrections += added.corrections;
         Ok(())
     })?;

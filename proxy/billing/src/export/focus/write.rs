@@ -4,10 +4,10 @@ use std::io::Write;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
+use taximeter_columnar::{Field, FieldKind, Layout, ParquetWriter, ROWS_MAX, Rows};
 
 use super::charge::Charge;
 use super::columns::{COLUMNS, Cell, ColumnType, FocusVersion};
-use crate::export::columns::{Field, FieldKind, ParquetWriter, ROWS_MAX, Rows};
 use crate::export::error::ExportError;
 
 /// Digits of money in Parquet.
@@ -57,7 +57,7 @@ impl<W: Write + Send> FocusWriter<W> {
             Field { name: column.name(version), kind, nullable: column.nullable, distinct: false }
         });
         let rows = Rows::new(fields.clone());
-        let writer = ParquetWriter::new(out, "focus", fields)?;
+        let writer = ParquetWriter::new(out, "focus", &Layout::EXPORT, fields)?;
         Ok(Self { issuer: issuer.to_owned(), output: FocusOutput::Parquet(Box::new(writer), rows) })
     }
 
@@ -80,7 +80,10 @@ impl<W: Write + Send> FocusWriter<W> {
                         Cell::Time(at) => row.time(at),
                     }
                 }
-                if rows.len() == ROWS_MAX { writer.add(rows) } else { Ok(()) }
+                if rows.len() == ROWS_MAX {
+                    writer.add(rows)?
+                }
+                Ok(())
             }
         }
     }
@@ -97,7 +100,7 @@ impl<W: Write + Send> FocusWriter<W> {
             }
             FocusOutput::Parquet(mut writer, mut rows) => {
                 writer.add(&mut rows)?;
-                writer.finish()
+                Ok(writer.finish()?)
             }
         }
     }

@@ -9,11 +9,11 @@ use parquet::errors::ParquetError;
 use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::field::{Field, FieldKind, decimal_width};
-use crate::export::error::ExportError;
+use crate::error::WriteError;
 
 /// Most rows that are gathered before they are encoded. The texts of this number of rows fit in the
 /// processor's cache.
-pub(in crate::export) const ROWS_MAX: usize = 512;
+pub const ROWS_MAX: usize = 512;
 /// Bytes that are reserved for each text. Most texts are shorter.
 const TEXT_BYTES: usize = 16;
 /// Bytes of the widest decimal.
@@ -50,11 +50,17 @@ struct RepeatedText {
 impl ColumnBuffer {
     pub(super) fn new(field: Field) -> Self {
         let values = match field.kind {
-            FieldKind::Text | FieldKind::Json | FieldKind::Decimal { .. } => {
+            FieldKind::Text
+            | FieldKind::Json
+            | FieldKind::Bytes
+            | FieldKind::Uuid
+            | FieldKind::Decimal { .. } => {
                 let all = Vec::with_capacity(ROWS_MAX * TEXT_BYTES);
                 Values::Bytes { all, runs: Vec::with_capacity(ROWS_MAX) }
             }
-            FieldKind::Time | FieldKind::Int64 => Values::Int64(Vec::with_capacity(ROWS_MAX)),
+            FieldKind::Time | FieldKind::Int64 | FieldKind::Seconds => {
+                Values::Int64(Vec::with_capacity(ROWS_MAX))
+            }
             FieldKind::Int32 => Values::Int32(Vec::with_capacity(ROWS_MAX)),
             FieldKind::Bool => Values::Bool(Vec::with_capacity(ROWS_MAX)),
             FieldKind::Double => Values::Double(Vec::with_capacity(ROWS_MAX)),
@@ -138,7 +144,7 @@ impl ColumnBuffer {
         &mut self,
         to: &mut ColumnWriter<'_>,
         texts: &mut Texts,
-    ) -> Result<(), ExportError> {
+    ) -> Result<(), WriteError> {
         let levels = self.field.nullable.then_some(self.present.as_slice());
         match (&mut self.values, to) {
             (Values::Bytes { all, runs }, to) => {
@@ -183,7 +189,7 @@ impl ColumnBuffer {
 }
 
 /// The rows belong to another file.
-fn wrong_column() -> ExportError {
+fn wrong_column() -> WriteError {
     ParquetError::General("a column of another kind".to_owned()).into()
 }
 
@@ -260,7 +266,7 @@ fn power(exponent: u32) -> Option<i128> {
 
 /// `value` with the decimal places of the field, as Parquet's big-endian number, and how many of
 /// the first bytes the field does not use. `None` if it has too many digits.
-pub(super) fn decimal_bytes(
+pub(crate) fn decimal_bytes(
     value: Decimal,
     kind: FieldKind,
 ) -> Option<([u8; DECIMAL_BYTES], usize)> {

@@ -13,7 +13,7 @@ use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, Trac
 use parquet::schema::types::ColumnDescPtr;
 
 use super::column_buffer::{ColumnBuffer, Texts};
-use crate::export::error::ExportError;
+use crate::error::WriteError;
 
 /// The pages of one column.
 pub(super) struct ColumnChunk {
@@ -31,7 +31,7 @@ impl ColumnChunk {
     }
 
     /// Writes the values of one column.
-    pub(super) fn write(&mut self, column: &mut ColumnBuffer) -> Result<(), ExportError> {
+    pub(super) fn write(&mut self, column: &mut ColumnBuffer) -> Result<(), WriteError> {
         column.write(&mut self.writer, &mut self.texts)
     }
 

@@ -16,7 +16,7 @@ fn written(
 ) -> Bytes {
     let fields = fields.iter().copied();
     let mut rows = Rows::new(fields.clone());
-    let mut writer = ParquetWriter::new(Vec::new(), "test", fields).unwrap();
+    let mut writer = ParquetWriter::new(Vec::new(), "test", &Layout::EXPORT, fields).unwrap();
     for number in numbers {
         fill(number, &mut rows.row());
         if rows.len() == at_once {
@@ -70,16 +70,16 @@ fn what_is_written_is_read_back() {
 #[test]
 fn groups_are_bounded_by_rows() {
     let fields = [field("flag", FieldKind::Bool, false)];
-    let bytes = written(&fields, 1, 0..GROUP_ROWS_MAX + 1, |_, row| row.bool(true));
+    let bytes = written(&fields, 1, 0..Layout::EXPORT.group_rows + 1, |_, row| row.bool(true));
     let reader = SerializedFileReader::new(bytes).unwrap();
     let rows: Vec<_> =
         reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
-    assert_eq!(rows, [GROUP_ROWS_MAX as i64, 1]);
+    assert_eq!(rows, [Layout::EXPORT.group_rows as i64, 1]);
 }
 
 #[test]
 fn groups_are_bounded_by_bytes() {
-    let long = vec![b'x'; GROUP_BYTES_MAX / 3];
+    let long = vec![b'x'; Layout::EXPORT.group_bytes / 3];
     let fields = [field("text", FieldKind::Text, false)];
     let bytes = written(&fields, 1, 0..5, |_, row| row.text(&long));
     let reader = SerializedFileReader::new(bytes).unwrap();
@@ -90,15 +90,19 @@ fn groups_are_bounded_by_bytes() {
 
 #[test]
 fn texts_are_their_own_however_many_are_gathered() {
-    let name = |row: usize| format!("tenant-{}", row % 7 + row / GROUP_ROWS_MAX * 7);
+    let name = |row: usize| format!("tenant-{}", row % 7 + row / Layout::EXPORT.group_rows * 7);
     for at_once in [100, usize::MAX] {
-        let bytes =
-            written(&[field("text", FieldKind::Text, true)], at_once, 0..GROUP_ROWS_MAX + 9, {
+        let bytes = written(
+            &[field("text", FieldKind::Text, true)],
+            at_once,
+            0..Layout::EXPORT.group_rows + 9,
+            {
                 |number, row| match number % 5 {
                     0 => row.null(),
                     _ => row.text(name(number).as_bytes()),
                 }
-            });
+            },
+        );
         let reader = SerializedFileReader::new(bytes).unwrap();
         for (row, read) in reader.get_row_iter(None).unwrap().enumerate() {
             let read = read.unwrap();
@@ -112,7 +116,8 @@ fn texts_are_their_own_however_many_are_gathered() {
 fn a_group_that_is_ended_early_is_one() {
     let fields = [field("count", FieldKind::Int64, false)];
     let mut rows = Rows::new(fields.into_iter());
-    let mut writer = ParquetWriter::new(Vec::new(), "test", fields.into_iter()).unwrap();
+    let mut writer =
+        ParquetWriter::new(Vec::new(), "test", &Layout::EXPORT, fields.into_iter()).unwrap();
     for number in 0..3 {
         rows.row().int64(number);
         writer.add(&mut rows).unwrap();
@@ -130,8 +135,9 @@ fn rows_of_another_file_are_an_error() {
     let fields = [field("count", FieldKind::Int64, false)];
     let mut rows = Rows::new([field("count", FieldKind::Text, false)].into_iter());
     rows.row().text(b"7");
-    let mut writer = ParquetWriter::new(Vec::new(), "test", fields.into_iter()).unwrap();
-    assert!(matches!(writer.add(&mut rows), Err(ExportError::Parquet(_))));
+    let mut writer =
+        ParquetWriter::new(Vec::new(), "test", &Layout::EXPORT, fields.into_iter()).unwrap();
+    assert!(matches!(writer.add(&mut rows), Err(WriteError::Parquet(_))));
 }
 
 #[test]
@@ -145,7 +151,7 @@ fn a_file_without_rows_is_a_file() {
 fn a_decimal_with_too_many_digits_is_an_error() {
     let mut rows = Rows::new([field("cost", MONEY, false)].into_iter());
     let outcome = rows.row().decimal("100000000000000000000".parse().unwrap());
-    assert!(matches!(outcome, Err(ExportError::TooLarge { .. })));
+    assert!(matches!(outcome, Err(WriteError::TooLarge { .. })));
 }
 
 #[test]

@@ -1,0 +1,19 @@
+//! A day of records in one Parquet file.
+
+mod check;
+mod file;
+mod footer;
+mod merge;
+mod pick;
+mod scan;
+mod writer;
+
+pub use check::{Checked, Expected, Finding, check};
+pub use file::{AdmissionKey, DayFile};
+pub use footer::{Footer, LedgerRange};
+pub use merge::{MergeError, merge};
+pub use scan::{Row, Scan};
+pub use writer::{DayWriter, SealedDay};
+
+#[cfg(test)]
+mod tests;

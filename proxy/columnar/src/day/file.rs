@@ -1,0 +1,66 @@
+//! A file of a day that is open.
+
+use serde::Deserialize;
+
+use super::footer::{FOOTER_KEY, FORMAT, Footer};
+use crate::error::ReadError;
+use crate::kept::{Cursor, FileKind, KeptFile, ReadAt};
+use crate::record::{Form, fields, place_of};
+
+/// A file of a day, open for reading.
+pub struct DayFile<R> {
+    pub(super) kept: KeptFile<R>,
+    footer: Footer,
+}
+
+/// A place in the order of admission, of a record or between two.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AdmissionKey {
+    /// Admission, in microseconds since 1970.
+    pub at: i64,
+    /// Id, as bytes; a prefix of it is before it.
+    pub id: Vec<u8>,
+}
+
+impl<R: ReadAt + 'static> DayFile<R> {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// The file cannot be read. Its footer is damaged. Its format is another one.
+    pub fn open(reader: R) -> Result<Self, ReadError> {
+        let kind = FileKind {
+            key: FOOTER_KEY,
+            columns: fields(Form::Day).map(|field| field.name).collect(),
+            selected: ["tenant", "started_at"],
+        };
+        let (kept, json) = KeptFile::open(reader, &kind)?;
+        let footer = footer_of(&json)?;
+        if kept.all_rows()? != footer.rows || kept.groups() != footer.groups.len() {
+            return Err(ReadError::footer("the row groups are not those of the file"));
+        }
+        Ok(Self { kept, footer })
+    }
+
+    /// What the file says about its rows.
+    #[must_use]
+    pub const fn footer(&self) -> &Footer {
+        &self.footer
+    }
+
+    /// A reader of the column with this name.
+    pub(super) fn cursor(&self, group: usize, name: &str) -> Result<Cursor, ReadError> {
+        self.kept.cursor(group, place_of(name))
+    }
+}
+
+fn footer_of(json: &str) -> Result<Footer, ReadError> {
+    #[derive(Deserialize)]
+    struct OfFormat {
+        format: u32,
+    }
+    let OfFormat { format } = serde_json::from_str(json).map_err(ReadError::footer)?;
+    if format != FORMAT {
+        return Err(ReadError::Format { found: format, known: FORMAT });
+    }
+    serde_json::from_str(json).map_err(ReadError::footer)
+}

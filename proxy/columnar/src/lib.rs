@@ -1,0 +1,59 @@
+//! Records as columns: Parquet files that are written, merged, read and checked.
+//!
+//! ```text
+//! DayWriter::new(out, gateway, day, replaces)?    .add(place, payload)?    .finish()? → Sealed
+//! merge(&[file, …], &mut writer)?                 files of one day, into one
+//! check(reader, &expected)? → Checked             all that a file says about itself
+//! DayFile::open(reader)?                          .footer()
+//!     .find(id, &mut payload)? → Option<Place>    one request
+//!     .scan(filter)                               .next_row()? → Option<Row>, in order of tenant and id
+//!     .first(&filter, from, limit, visit)?        in order of admission; .last(…) backward
+//!     .count(&filter)?
+//! RecordsParquet::new(out)?                       .add(&mut rows)?    for other programs
+//! ```
+//!
+//! A **file of a day** keeps the records of one UTC day of admission, of one or several ledgers,
+//! sorted by tenant and id. Every reader of Parquet opens it. Each member of a record is a column
+//! (`record/columns`), and a row gives back the payload of its entry byte for byte. What the columns
+//! cannot say (a member of a later version, a number that a column cannot hold) is in the column
+//! `payload`, which is null nearly always.
+//!
+//! Files for other programs have the same columns, but for `payload`, and three differences: ids are
+//! texts and not 16 bytes, seconds are floats and not exact decimals of whole microseconds, and
+//! `request_id` repeats the id where the client sent none. So a file that is kept is half as large.
+//!
+//! # Invariants
+//!
+//! - No byte is decoded before it is checked: the row groups in pieces of 16 KiB, the rest as a whole.
+//!   So damage is an error with its row group, and never a wrong row.
+//! - A lookup reads the footer, the indexes, and one page of each column.
+//! - A writer holds one row group, which has at most 128 Ki rows and 96 MiB of values, in compressed
+//!   pages. Besides it holds a page of 64 KiB, a dictionary of 32 KiB and 512 rows of each column.
+//! - A reader holds footer, indexes, a page of each column and 256 rows. A merge has one for each file.
+//!
+//! This crate knows no store, no clock and no names of files. Begin with `day/writer.rs` and
+//! `day/file.rs`.
+
+mod day;
+mod error;
+mod kept;
+mod place;
+mod record;
+#[cfg(test)]
+mod samples;
+mod table;
+mod value;
+
+pub use day::{
+    AdmissionKey, Checked, DayFile, DayWriter, Expected, Finding, Footer, LedgerRange, MergeError,
+    Row, Scan, SealedDay, check, merge,
+};
+pub use error::{Part, ReadError, WriteError};
+pub use kept::{
+    BATCH_ROWS, Cursor, FileKind, KeptFile, KeptWriter, ReadAt, RowFilter, RowRanges, Sealed,
+    batches, hex,
+};
+pub use place::Place;
+pub use record::{RecordRows, RecordsParquet};
+pub use table::{Field, FieldKind, Layout, ParquetWriter, ROWS_MAX, RowWriter, Rows};
+pub use value::{Misfit, Value};
