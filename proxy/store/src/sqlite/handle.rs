@@ -1,0 +1,304 @@
+//! An open SQLite database: how it is opened, asked and changed.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use taximeter_journal::{CORRECTIONS, REQUESTS};
+
+use super::files::{BUSY_TIMEOUT, fault, file_at, no_copy};
+use super::known::Known;
+use super::reading::{self, Unchanged};
+use super::{convert, log, schema, shrink};
+use crate::batch::NewHours;
+use crate::database::{AtRest, Database as _, Rebuilt};
+use crate::error::StoreError;
+use crate::keeper::STORE;
+use crate::old_rows;
+
+/// How often a database is opened to be read whose log comes or goes meanwhile.
+const OPENINGS_MAX: usize = 5;
+
+/// An open database.
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    pub(super) connection: Connection,
+    pub(super) path: PathBuf,
+    kind: Kind,
+    pub(super) known: Known,
+    /// Batches that are added, and not committed.
+    pub(super) adding: Option<Adding>,
+}
+
+/// An open transaction of batches.
+#[derive(Debug)]
+pub(super) struct Adding {
+    /// What they add up to.
+    pub(super) hours: NewHours,
+    /// Whether it ends with these batches.
+    pub(super) is_own: bool,
+}
+
+/// What may be done with an open database.
+#[derive(Debug)]
+enum Kind {
+    /// All. Its file has this device and inode.
+    Own((u64, u64)),
+    /// It is read alone. Where its file is read as one that does not change, this tells whether it
+    /// did.
+    Read(Option<Unchanged>),
+    /// All: it is a copy of the file, which only this process has.
+    Copy,
+}
+
+impl Sqlite {
+    /// Opens the database in `data_dir`; makes one when there is none.
+    ///
+    /// Errors: `NoDataDir`, `Format`, `Damaged`, `Unavailable`.
+    pub(crate) fn open(data_dir: &Path) -> Result<Self, StoreError> {
+        let mut sqlite = Self::connect(data_dir)?;
+        if !sqlite.has_tables()? {
+            sqlite.change(make_tables)?;
+        } else if !sqlite.ask(schema::has_reached)? {
+            sqlite.change(schema::create_reached)?;
+        }
+        Ok(sqlite)
+    }
+
+    /// Converts the database in `data_dir` if its format is 2 or 3. The requests and corrections that
+    /// were moved. `None` where there is no such database.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`. What was moved before stays so.
+    pub(crate) fn convert(data_dir: &Path) -> Result<Option<Rebuilt>, StoreError> {
+        if !data_dir.join(STORE).exists() {
+            return Ok(None);
+        }
+        let mut sqlite = Self::connect(data_dir)?;
+        if !old_rows::is_old(sqlite.ask(schema::version)?) {
+            sqlite.has_tables()?;
+            return Ok(None);
+        }
+        let ledger = match taximeter_journal::identity(data_dir) {
+            Ok(identity) => identity.unwrap_or_default().id,
+            Err(error) => {
+                let store = sqlite.path.display().to_string();
+                return Err(StoreError::Unavailable { store, source: error.into() });
+            }
+        };
+        sqlite.change(convert::begin)?;
+        let mut moved = Rebuilt::default();
+        while sqlite.change(|connection| convert::go_on(connection, ledger, &mut moved))? {
+            sqlite.shorten_log(log::LOG_BYTES_MAX)?;
+        }
+        sqlite.change(convert::end)?;
+        // Rows of the old formats are larger.
+        shrink::shrink(&sqlite.connection);
+        Ok(Some(moved))
+    }
+
+    fn connect(data_dir: &Path) -> Result<Self, StoreError> {
+        if !data_dir.is_dir() {
+            return Err(StoreError::NoDataDir(data_dir.to_owned()));
+        }
+        let path = data_dir.join(STORE);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connect = || {
+            let connection = Connection::open_with_flags(&path, flags)?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            schema::set_up(&connection)?;
+            Ok(connection)
+        };
+        let connection = connect().map_err(|source| fault(&path, source))?;
+        let kind = Kind::Own(file_at(&path)?);
+        Ok(Self { connection, path, kind, known: Known::default(), adding: None })
+    }
+
+    /// Opens the database in `data_dir` to read it, and makes no file there; `None` where there is
+    /// none.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`, `NoCopy`.
+    pub(crate) fn open_to_read(data_dir: &Path) -> Result<Option<Self>, StoreError> {
+        let path = data_dir.join(STORE);
+        match fs::metadata(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            _ => {}
+        }
+        let mut openings = 0;
+        loop {
+            openings += 1;
+            let sqlite = Self::open_unchanged(&path);
+            let opened = sqlite.and_then(|sqlite| Ok(sqlite.has_tables()?.then_some(sqlite)));
+            match opened {
+                Err(StoreError::Unavailable { .. }) if openings < OPENINGS_MAX => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    /// What the database in `data_dir` has. Makes and copies no file; `None` where that is not possible.
+    pub(crate) fn look(data_dir: &Path) -> Option<AtRest> {
+        let path = data_dir.join(STORE);
+        if !path.exists() || !reading::is_readable(&path) {
+            return None;
+        }
+        let mut sqlite = Self::open_unchanged(&path).ok()?;
+        if !sqlite.has_tables().ok()? {
+            return None;
+        }
+        let mut cursor = |journal| sqlite.cursor(journal).ok();
+        let cursors = [cursor(REQUESTS)?, cursor(CORRECTIONS)?];
+        Some(AtRest { cursors, free_bytes: sqlite.free_bytes().ok()? })
+    }
+
+    fn open_unchanged(path: &Path) -> Result<Self, StoreError> {
+        let path = path.to_owned();
+        if reading::is_readable(&path) {
+            let (connection, unchanged) = reading::open(&path)?;
+            return Ok(Self {
+                connection,
+                path,
+                kind: Kind::Read(unchanged),
+                known: Known::default(),
+                adding: None,
+            });
+        }
+        let (folder, copied) =
+            reading::open_files(&path).map_err(|source| no_copy(&path, source))?;
+        let connection = Connection::open(copied)
+            .and_then(|connection| reading::copy_of(Some(&connection)))
+            .map_err(|source| no_copy(&path, source))?;
+        drop(folder);
+        Ok(Self { connection, path, kind: Kind::Copy, known: Known::default(), adding: None })
+    }
+
+    /// A copy that can be changed, and is gone with this process: of `of`, or of an empty database
+    /// in `data_dir`.
+    ///
+    /// Errors: `NoCopy`.
+    pub(crate) fn copy(mut of: Option<Self>, data_dir: &Path) -> Result<Self, StoreError> {
+        let path = data_dir.join(STORE);
+        if let Some(mut copy) = of.take_if(|sqlite| matches!(sqlite.kind, Kind::Copy)) {
+            copy.change(schema::create_reached)?;
+            return Ok(copy);
+        }
+        let connection = reading::copy_of(of.as_ref().map(|sqlite| &sqlite.connection));
+        let connection = connection.map_err(|source| no_copy(&path, source))?;
+        if let Some(Self { kind: Kind::Read(Some(unchanged)), .. }) = &of {
+            unchanged.check(&path)?;
+        }
+        let mut copy =
+            Self { connection, path, kind: Kind::Copy, known: Known::default(), adding: None };
+        if !copy.has_tables()? {
+            copy.change(make_tables)?;
+        }
+        copy.change(schema::create_reached)?;
+        Ok(copy)
+    }
+
+    /// Whether its tables are there.
+    ///
+    /// Errors: `Format`, `Damaged`, `Unavailable`.
+    fn has_tables(&self) -> Result<bool, StoreError> {
+        match self.ask(schema::version)? {
+            schema::VERSION => Ok(true),
+            0 => Ok(false),
+            found if old_rows::is_old(found) => {
+                let dir = self.path.parent().unwrap_or(&self.path).to_owned();
+                Err(StoreError::Older { store: self.path.display().to_string(), dir })
+            }
+            found => {
+                let store = self.path.display().to_string();
+                Err(StoreError::Format { store, found, known: schema::VERSION })
+            }
+        }
+    }
+
+    pub(super) fn ask<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let answer = question(&self.connection).map_err(|source| self.fault(source));
+        if let Kind::Read(Some(unchanged)) = &self.kind {
+            unchanged.check(&self.path)?;
+        }
+        answer
+    }
+
+    pub(super) fn fault(&self, source: rusqlite::Error) -> StoreError {
+        match (fault(&self.path, source), &self.kind) {
+            (StoreError::Unavailable { store, source }, Kind::Copy) => {
+                StoreError::NoCopy { store, source }
+            }
+            (fault, _) => fault,
+        }
+    }
+
+    /// Does all of `change` or nothing: in a transaction of its own, unless one is open. A file that
+    /// was moved away is not written to: nobody would find that.
+    pub(super) fn change<T>(
+        &mut self,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let refused = match &self.kind {
+            Kind::Own(file) => (file_at(&self.path)? != *file).then_some("it was replaced"),
+            Kind::Read(_) => Some("it is opened to be read"),
+            Kind::Copy => None,
+        };
+        if let Some(why) = refused {
+            let (store, source) = (self.path.display().to_string(), why.into());
+            return Err(StoreError::Unavailable { store, source });
+        }
+        let changed = if self.connection.is_autocommit() {
+            let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+            begun.and_then(|transaction| {
+                let changed = change(&transaction)?;
+                transaction.commit()?;
+                Ok(changed)
+            })
+        } else {
+            change(&self.connection)
+        };
+        changed.map_err(|source| self.fault(source))
+    }
+
+    /// Begins a transaction of batches, unless one is open.
+    pub(super) fn begin_adding(&mut self) -> Result<Adding, StoreError> {
+        self.shorten_log(log::LOG_BYTES_MAX)?;
+        let is_own = self.connection.is_autocommit();
+        if is_own {
+            self.ask(|connection| connection.execute_batch("BEGIN IMMEDIATE"))?;
+        }
+        Ok(Adding { hours: NewHours::default(), is_own })
+    }
+
+    /// Undoes the open transaction if `is_own`, after `fault`.
+    pub(super) fn undo(&self, is_own: bool, fault: StoreError) -> StoreError {
+        // Some faults have undone it already.
+        if is_own && !self.connection.is_autocommit() {
+            let undone = self.ask(|connection| connection.execute_batch("ROLLBACK"));
+            return undone.err().unwrap_or(fault);
+        }
+        fault
+    }
+
+    /// Cuts a log that is longer than this, where it has one and no transaction is open.
+    ///
+    /// Errors: `Pinned`.
+    pub(super) fn shorten_log(&self, bytes_max: u32) -> Result<(), StoreError> {
+        if matches!(self.kind, Kind::Own(_)) && self.connection.is_autocommit() {
+            log::shorten(&self.connection, &self.path, bytes_max)?;
+        }
+        Ok(())
+    }
+}
+
+fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
+    // Another process may have done it while this one waited.
+    match schema::version(connection)? {
+        0 => schema::create(connection),
+        _ => Ok(()),
+    }
+}
