@@ -1,7 +1,5 @@
 //! `taximeter count`: counts the tokens of a text or of a request body.
 
-pub(crate) mod against;
-
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -17,9 +15,9 @@ use taximeter_meter::Wire;
 use taximeter_request::prompt_chats;
 use taximeter_tokenizer::Count;
 
+use super::against::{self, Answer, Input};
 use super::failure::Failure;
 use super::model_files;
-use against::{Answer, Input};
 
 use crate::exit::Exit;
 

@@ -11,7 +11,7 @@ use taximeter_store::convert::ConvertError;
 use taximeter_store::export::{DestinationFault, ExportFault, ObjectFault};
 use taximeter_top::{AdminFault, TopError};
 
-use super::count::against::AgainstError;
+use super::against::AgainstError;
 use super::load::{LoadError, PriceFileError};
 use crate::exit::Exit;
 

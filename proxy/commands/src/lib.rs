@@ -6,6 +6,7 @@
 //! This crate is not part of the program's own, because it is small rather than fast: nothing here runs
 //! for each request.
 
+mod against;
 mod backup;
 mod bill;
 mod check;

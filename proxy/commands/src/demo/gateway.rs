@@ -15,7 +15,8 @@ use taximeter_system::clock;
 use taximeter_telemetry::log::{Log, LogFormat};
 
 use super::live::LiveRow;
-use crate::{bill, serve};
+use crate::bill;
+use crate::serve;
 
 /// A gateway that the demo started.
 pub(super) struct Gateway {

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use taximeter_journal::{CORRECTIONS, REQUESTS};
 
+use super::convert;
 use super::files::{BUSY_TIMEOUT, fault, file_at, no_copy};
 use super::known::Known;
+use super::log;
 use super::reading::{self, Unchanged};
-use super::{convert, log, schema, shrink};
+use super::schema;
+use super::shrink;
 use crate::batch::NewHours;
 use crate::database::{AtRest, Database as _, Rebuilt};
 use crate::error::StoreError;
