@@ -6,6 +6,7 @@ mod footer;
 mod merge;
 mod pick;
 mod scan;
+mod totals;
 mod writer;
 
 pub use check::{Checked, Expected, Finding, check};

@@ -42,7 +42,6 @@
 mod day;
 mod error;
 mod kept;
-mod place;
 mod record;
 #[cfg(test)]
 mod samples;
@@ -58,7 +57,6 @@ pub use kept::{
     BATCH_ROWS, Cursor, FileKind, KeptFile, KeptWriter, ReadAt, RowFilter, RowRanges, Sealed,
     batches, hex,
 };
-pub use place::Place;
 pub use record::{RecordRows, RecordsParquet};
 pub use table::{Field, FieldKind, Layout, ParquetWriter, ROWS_MAX, RowWriter, Rows};
 pub use value::{Misfit, Value};

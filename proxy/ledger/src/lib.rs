@@ -38,6 +38,7 @@ mod gaps;
 mod id;
 mod id_set;
 mod kind;
+mod place;
 mod reader;
 mod record;
 mod refusals;
@@ -72,6 +73,7 @@ pub use framed::{Fault, FramedEntry};
 pub use gaps::{GAP_BUCKETS, Gaps};
 pub use id::{LedgerId, RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use kind::Kind;
+pub use place::Place;
 pub use reader::Reader;
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordError, RecordLine, RecordTiming, RecordUsage,

@@ -9,11 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::{BilledRequest, Hour, HourKey, RunningHour, SettledUntil, corrected};
 use taximeter_ledger::{
     Checkpoint, Correction, CostNumbers, DecodeError, Entry, Fault, FramedEntry, Kind,
-    LineQuantities, Position, PostBytes, PostNumbers, Refusals, Settled, join_payload,
+    LineQuantities, Place, Position, PostBytes, PostNumbers, Refusals, Settled, join_payload,
 };
 
 use super::forms::{Form, Forms};
-use super::post::{Place, Post};
+use super::post::Post;
 
 /// Microseconds of an hour.
 const HOUR_MICROS: i64 = 3_600_000_000;

@@ -9,12 +9,12 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
 use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
-use taximeter_ledger::{Correction, Position, Record, RefusalCount};
+use taximeter_ledger::{Correction, Place, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
 use super::error::StoreError;
 use super::granularity::Granularity;
-use super::post::{Place, Post};
+use super::post::Post;
 
 /// What a store has, as nobody feeds it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -137,7 +137,7 @@ pub use self::feed::{Entries, Fed, Feed};
 pub(crate) use self::granularity::Granularity;
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
 pub use self::keeper::check_keeper;
-pub use self::post::{Place, Post};
+pub use self::post::Post;
 pub use self::room::Cleaner;
 pub use self::sqlite::Held as HeldStore;
 

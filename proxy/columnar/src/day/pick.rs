@@ -4,14 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
-use taximeter_ledger::RequestId;
+use taximeter_ledger::{Place, RequestId};
 use twox_hash::XxHash64;
 
 use super::file::{AdmissionKey, DayFile};
 use super::scan::{Plan, Row};
 use crate::error::ReadError;
 use crate::kept::{ReadAt, RowFilter, RowRanges, batches, common, push};
-use crate::place::Place;
 use crate::record::place_of;
 
 /// Bytes of a block of a Bloom filter.

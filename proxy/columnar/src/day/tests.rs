@@ -12,13 +12,12 @@ use jiff::Timestamp;
 use jiff::civil::{Date, date};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
-use taximeter_ledger::{Gaps, LedgerId, Record, RecordError, Stages};
+use taximeter_ledger::{Gaps, LedgerId, Place, Record, RecordError, Stages};
 use uuid::Uuid;
 
 use super::*;
 use crate::error::WriteError;
 use crate::kept::{ReadAt, RowFilter};
-use crate::place::Place;
 use crate::samples::{DAY, record, records};
 use crate::table::Layout;
 

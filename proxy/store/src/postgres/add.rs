@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use taximeter_ledger::{Correction, RequestId};
+use taximeter_ledger::{Correction, Place, RequestId};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use super::reached;
 use super::refusals;
 use super::schema::VERSION;
 use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
-use crate::post::{Place, Post};
+use crate::post::Post;
 
 const STATE: &str = "
     SELECT (SELECT version FROM taximeter.format),

@@ -7,14 +7,13 @@
 //! Counts of refusals stay where they are: those that the journals have take their own places.
 
 use rusqlite::{Connection, Row};
-use taximeter_ledger::Payload;
+use taximeter_ledger::{Payload, Place};
 
 use super::add;
 use super::ask::{self, unreadable};
 use super::schema;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
-use crate::post::Place;
 
 /// Requests and corrections read at once.
 const PAGE: u32 = 512;

@@ -1,6 +1,6 @@
-//! Where the entry of a record is.
+//! Where an entry is.
 
-use taximeter_ledger::LedgerId;
+use crate::id::LedgerId;
 
 /// Where an entry is: no other one is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
