@@ -48,6 +48,7 @@ fn write_journal(dir: &Path, time: Timestamp) {
             unknown_cost: 0,
             oldest_open: None,
             pending: Vec::new(),
+            settled: None,
         };
         let mut framer = Framer::new(ledger, before);
         let entry = Entry::Checkpoint(Box::new(checkpoint));

@@ -82,6 +82,15 @@ fn to_the_microsecond(value: &mut Value) {
     }
 }
 
+/// A bill without what it says about its period, which changes with time.
+fn without_status(mut bill: Value) -> Value {
+    let period = bill["period"].as_object_mut().expect("a period");
+    for name in ["status", "closes_at", "waits_for", "silent"] {
+        period.remove(name);
+    }
+    bill
+}
+
 fn check_answers(data: &Path) {
     let lines = RECORDS.lines();
     let mut expected: Vec<Value> =
@@ -90,7 +99,8 @@ fn check_answers(data: &Path) {
     records.iter_mut().chain(&mut expected).for_each(to_the_microsecond);
     assert_eq!(records, expected);
     let bill: Value = serde_json::from_str(BILL).expect("a bill");
-    assert_eq!(said(&["bill", DAY[0], DAY[1], "--format", "json"], data), bill);
+    let told = said(&["bill", DAY[0], DAY[1], "--format", "json"], data);
+    assert_eq!(without_status(told), bill);
     let refusals: Value = serde_json::from_str(REFUSALS).expect("counts");
     assert_eq!(said(&["refusals", DAY[0], DAY[1], "--json"], data), refusals);
 }

@@ -52,7 +52,7 @@ fn python(name: &str, arguments: &[&str], input: &str) -> Vec<Value> {
 }
 
 /// The members whose values are times.
-const TIMES: [&str; 5] = ["started_at", "ended_at", "at", "made_at", "minute"];
+const TIMES: [&str; 6] = ["started_at", "ended_at", "at", "made_at", "minute", "until"];
 
 /// The JSON of an entry in the form of the page: without what has no value, with microseconds in
 /// place of times and seconds, and with modalities by one name each.

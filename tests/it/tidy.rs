@@ -60,17 +60,19 @@ const IMPURE_CRATES: &[(&str, &[&str])] = &[
             "taximeter-telemetry",
         ],
     ),
+    ("taximeter-proxy", &["taximeter-commands"]),
     ("taximeter-top", &["taximeter-net", "taximeter-system"]),
 ];
 
 /// Programs and tests: they may name any crate.
-const MAY_NAME_ALL: &[&str] = &["taximeter-proxy", "taximeter-tests", "taximeter-benches"];
+const MAY_NAME_ALL: &[&str] = &["taximeter-commands", "taximeter-tests", "taximeter-benches"];
 
 /// The folders of `proxy/`: one crate each, and `src` for the program.
 const PROXY_FOLDERS: &[&str] = &[
     "admin",
     "billing",
     "columnar",
+    "commands",
     "framing",
     "gateway",
     "journal",

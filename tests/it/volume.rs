@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::env;
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -46,7 +46,7 @@ impl Kind {
         let test = type_name::<T>().split_once("::").expect("a path").1;
         let is_mounted = {
             let folder = tempfile::tempdir().expect("a temporary folder");
-            Volume::try_mount(Self::Ext4, folder.path(), 1 << 10).is_some()
+            Volume::try_mount(Self::Ext4, folder.path(), "data", 1 << 10).is_some()
         };
         if is_mounted {
             check(Self::Ext4);
@@ -94,11 +94,22 @@ pub(crate) struct Volume {
 impl Volume {
     /// Mounts one of so many KiB at `folder/data`.
     pub(crate) fn mount(kind: Kind, folder: &Path, kib: u64) -> Self {
-        Self::try_mount(kind, folder, kib).unwrap_or_else(|| panic!("no {kind:?} any more"))
+        let mounted = Self::try_mount(kind, folder, "data", kib);
+        mounted.unwrap_or_else(|| panic!("no {kind:?} any more"))
     }
 
-    fn try_mount(kind: Kind, folder: &Path, kib: u64) -> Option<Self> {
-        let at = folder.join("data");
+    /// Mounts one of so many KiB, of which `folder/data` is a part. What fills it is beside that.
+    pub(crate) fn mount_around(kind: Kind, folder: &Path, kib: u64) -> Self {
+        let mounted = Self::try_mount(kind, folder, "volume", kib);
+        let mounted = mounted.unwrap_or_else(|| panic!("no {kind:?} any more"));
+        let data = mounted.at.join("data");
+        fs::create_dir(&data).expect("a folder");
+        symlink(data, folder.join("data")).expect("a link");
+        mounted
+    }
+
+    fn try_mount(kind: Kind, folder: &Path, name: &str, kib: u64) -> Option<Self> {
+        let at = folder.join(name);
         fs::create_dir(&at).expect("a folder");
         match kind {
             Kind::Ext4 if !is_root() => return None,
@@ -116,7 +127,7 @@ impl Volume {
             }
             Kind::Memory => {
                 let mut mount = Command::new("mount");
-                let options = format!("size={kib}k,nr_inodes=64");
+                let options = format!("size={kib}k,nr_inodes=128");
                 mount.args(["-t", "tmpfs", "-o", &options, "volume"]);
                 assert!(is_done(mount.arg(&at)), "it may mount no longer");
             }
@@ -159,8 +170,16 @@ impl Volume {
         if self.kind == Kind::Limits {
             return self.fill(0);
         }
-        let make = |number: u32| File::create(self.at.join(format!("{FILLER}-{number}")));
-        assert!((0..).find_map(|number| make(number).err()).is_some());
+        self.leave_inodes(0);
+    }
+
+    /// Makes files until there can be only so many more.
+    pub(crate) fn leave_inodes(&self, left: u32) {
+        let path = |number: u32| self.at.join(format!("{FILLER}-{number}"));
+        let most = (0..).find(|number| File::create(path(*number)).is_err()).expect("an end");
+        for number in most.saturating_sub(left)..most {
+            fs::remove_file(path(number)).expect("remove a file");
+        }
     }
 
     /// Takes all room away. Limits leave none for any file, whatever is to be lacking.

@@ -14,12 +14,12 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use taximeter_benches::clock::{cpu_nanos, monotonic_nanos, pause};
 use taximeter_benches::say;
-use taximeter_columnar::{DayFile, DayWriter, Place, RowFilter};
+use taximeter_columnar::{DayFile, DayWriter, RowFilter};
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_journal::{AppendError, Journal, Options, compress, read};
 use taximeter_ledger::{
-    Charge, Entry, Kind, Progress, Record, RecordCost, RecordUsage, RequestId, Reserve, Stages,
-    TenantId,
+    Charge, Entry, Kind, Place, Progress, Record, RecordCost, RecordUsage, RequestId, Reserve,
+    Stages, TenantId,
 };
 use taximeter_store::{Store, feeds};
 use uuid::Builder;

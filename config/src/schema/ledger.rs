@@ -18,18 +18,20 @@ keys! {
         /// and says where, `salvage` leaves out what it cannot read, keeps the damaged file and
         /// says what is missing. With `os`, entries that a power cut took count as damage.
         recovery: Optional<Spanned<OnDamage>> = default("strict").example("salvage"),
-        /// What happens while entries cannot be written: `refuse` answers 503 `ledger_unavailable`,
-        /// `serve` serves on while half of `limits.ledger_queue_bytes_max` is free. Taximeter
-        /// writes the queued entries later, in order; they are lost if the process dies before.
+        /// What happens while entries cannot be written or have no room: `refuse` answers 503
+        /// `ledger_unavailable`, `serve` serves on while half of `limits.ledger_queue_bytes_max` is
+        /// free. Taximeter writes the queued entries later, in order; they are lost if the process
+        /// dies before.
         unavailable: Optional<Spanned<OnUnavailable>> = default("refuse").example("serve"),
         /// The days for which Taximeter keeps journal files that the store has. While the clock is
         /// more than a day ahead of the newest entry, it removes none because of this, until the
         /// clock was steady for a day.
         keep_days: Optional<Spanned<Whole<1, 36_500>>> = default("400").example("90"),
-        /// The most bytes that the data directory may take; set it below the size of the volume.
-        /// From 80 % on Taximeter deletes journal files before their days are over, once the store
-        /// has them. From 95 % on it refuses requests with 503 `ledger_unavailable`.
-        dir_bytes_max: Optional<Spanned<AtLeast<1>>> = without("no limit").example("9663676416"),
+        /// The most bytes that the data directory may take, if the volume does not leave less. From
+        /// 80 % of the room on, Taximeter deletes the oldest journal files before their days are
+        /// over, once the store has them. From 95 % on it refuses requests with 503
+        /// `ledger_unavailable`; with `unavailable: serve` it writes on.
+        dir_bytes_max: Optional<Spanned<AtLeast<1>>> = without("what the volume leaves").example("9663676416"),
         /// The database for questions and bills: `sqlite` in the data directory, or a PostgreSQL
         /// database that several gateways share. Its URL may end with `?sslmode=` disable, prefer,
         /// require or verify-full, and `&sslrootcert=FILE`.

@@ -181,6 +181,21 @@ pub(super) struct LedgerStatus {
     pub(super) segments: Option<u64>,
     /// Bytes of all journal files. Null if the gateway cannot read the directory.
     pub(super) bytes: Option<u64>,
+    /// Bytes that the data directory takes. Null until it was measured.
+    pub(super) dir_bytes: Option<u64>,
+    /// The most bytes that it may take: `ledger.dir_bytes_max`, or what it takes and the volume has
+    /// left, whichever is less. Null until it is known, and if nothing limits it.
+    pub(super) dir_bytes_max: Option<u64>,
+    /// What is left of them, with the pages that the store has free. Null if that is not known.
+    pub(super) dir_bytes_left: Option<u64>,
+    /// Inodes that the volume has left. Null if it does not limit them.
+    pub(super) inodes_left: Option<u64>,
+    /// Bytes by which the data directory grows in a day, at the rate of the last one or two days;
+    /// less than 0 if it shrinks. Null until that is known, which takes an hour.
+    pub(super) bytes_a_day: Option<f64>,
+    /// Days until it has no room for new requests, at that rate. Null while that is not known, while
+    /// the directory does not grow, and if nothing limits it.
+    pub(super) days_left: Option<f64>,
 }
 
 /// The state of the store. Bills, usage and records come from it.
@@ -348,6 +363,7 @@ fn ledger(gateway: &Gateway, segments: Option<Segments>) -> LedgerStatus {
     let (journal, state) = (&gateway.journal, gateway.journal.state());
     let entries = journal.sequence();
     let Identity { id, copy_of } = journal.identity();
+    let (room, growth) = (gateway.disk_budget.room(), gateway.disk_budget.growth());
     LedgerStatus {
         id: id.to_string(),
         copy_of: copy_of.iter().map(ToString::to_string).collect(),
@@ -367,6 +383,12 @@ fn ledger(gateway: &Gateway, segments: Option<Segments>) -> LedgerStatus {
         retention_waits: journal.age_wait().ahead().map(retention_waits),
         segments: segments.map(|segments| segments.count),
         bytes: segments.map(|segments| segments.bytes),
+        dir_bytes: gateway.disk_budget.bytes(),
+        dir_bytes_max: room.and_then(|room| room.bytes_max),
+        dir_bytes_left: room.and_then(|room| room.bytes_left),
+        inodes_left: room.and_then(|room| room.files_left),
+        bytes_a_day: growth.map(|growth| growth.bytes_a_day.round()),
+        days_left: growth.and_then(|growth| growth.days_left),
     }
 }
 

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use taximeter_billing::{
-    Bill, BillLine, Biller, Credit, Grouping, Quantities, QuantityLine, Split, Sums, Unit,
+    Bill, BillLine, Biller, Credit, Grouping, PeriodStatus, Quantities, QuantityLine,
+    SilentGateway, Split, Sums, Unit, WaitedGateway,
 };
 use taximeter_gateway::gateway::Gateway;
 use taximeter_pricing::Source;
@@ -79,8 +80,57 @@ struct UsagePeriod {
     to: Timestamp,
     /// Time zone of months, days and hours: a name of the IANA time zone database.
     zone: String,
-    /// Whether the period is not over. The sums can still grow then.
+    /// Whether the period is not closed. The sums can still grow then.
     provisional: bool,
+    /// `final` or `provisional`: the same as a word.
+    status: &'static str,
+    /// When the period closes, if that time is still to come. It is the longest time that a request
+    /// may take after its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closes_at: Option<Timestamp>,
+    /// The gateways that the period waits for: they have not written past the time at which it closes,
+    /// or have requests of it open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waits_for: Vec<UsageWaited>,
+    /// The gateways that have been silent for a day. The period does not wait for them, so their
+    /// requests can be missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    silent: Vec<UsageSilent>,
+}
+
+/// A gateway that a period waits for.
+#[derive(Debug, Serialize, ToSchema)]
+struct UsageWaited {
+    /// Its name in the store.
+    gateway: String,
+    /// Up to when it has written.
+    written_until: Timestamp,
+    /// The admission of its oldest open request, if that is in the period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_since: Option<Timestamp>,
+}
+
+/// A gateway that is silent.
+#[derive(Debug, Serialize, ToSchema)]
+struct UsageSilent {
+    /// Its name in the store.
+    gateway: String,
+    /// The time of its last entry.
+    since: Timestamp,
+}
+
+impl From<WaitedGateway> for UsageWaited {
+    fn from(waited: WaitedGateway) -> Self {
+        let WaitedGateway { gateway, written_until, open_since } = waited;
+        Self { gateway, written_until, open_since }
+    }
+}
+
+impl From<SilentGateway> for UsageSilent {
+    fn from(silent: SilentGateway) -> Self {
+        let SilentGateway { gateway, since } = silent;
+        Self { gateway, since }
+    }
 }
 
 /// One line.
@@ -196,6 +246,7 @@ pub(super) async fn usage(
             return Err(ApiError::Lines { lines: parts, max: LINES_MAX });
         }
         let scope = Scope { period, zone: &zone, unit, tenant: tenant.as_deref(), now };
+        let status = store.status(period, now)?;
         let mut biller = Biller::new(period, zone.clone(), by.grouping.clone());
         let mut quantities =
             by.split.map(|split| Quantities::new(zone.clone(), by.grouping.clone(), split));
@@ -210,7 +261,7 @@ pub(super) async fn usage(
             biller.add_credit(credit)?;
         }
         let lines = quantities.map(Quantities::finish);
-        shape(&by, biller.finish(), lines, pending_entries, now)
+        shape(&by, biller.finish(), lines, pending_entries, status)
     });
     answer.await.map(Json)
 }
@@ -220,7 +271,7 @@ fn shape(
     bill: Bill,
     quantities: Option<Vec<QuantityLine>>,
     pending_entries: u64,
-    now: Timestamp,
+    status: PeriodStatus,
 ) -> Result<UsageAnswer, ApiError> {
     let lines: Vec<_> = match quantities {
         Some(quantities) => quantities.into_iter().map(|line| by.quantity(line)).collect(),
@@ -242,7 +293,11 @@ fn shape(
             from: bill.period.from(),
             to: bill.period.to(),
             zone: bill.zone.to_string(),
-            provisional: now < bill.period.to(),
+            provisional: !status.is_final(),
+            status: status.status.as_str(),
+            closes_at: status.closes_at,
+            waits_for: status.waits_for.into_iter().map(UsageWaited::from).collect(),
+            silent: status.silent.into_iter().map(UsageSilent::from).collect(),
         },
         by: by.names.clone(),
         currency: bill.currency,

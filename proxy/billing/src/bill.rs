@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use crate::closing::PeriodStatus;
 use crate::credit::Credit;
 use crate::group::{GroupKey, Grouping};
 use crate::hours::{Hour, HourKey};
@@ -40,6 +41,8 @@ pub struct Bill {
     pub credits: Vec<Credit>,
     /// The sums of all rows. The cost is reduced by the credits.
     pub total: Sums,
+    /// Whether it is final, where the store has said so.
+    pub status: Option<PeriodStatus>,
 }
 
 /// Why a bill cannot be made.
@@ -136,7 +139,7 @@ impl Biller {
         });
         let rows = rows.into_iter().map(|(_, line)| line).collect();
         let total = total.or_of_no_request().without_trailing_zeros();
-        Bill { period, zone, by, currency, rows, credits, total }
+        Bill { period, zone, by, currency, rows, credits, total, status: None }
     }
 
     fn agree_on(&mut self, currency: &str) -> Result<(), BillError> {

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use taximeter_pricing::Source;
 
+use crate::closing::PeriodStatus;
 use crate::credit::Credit;
 use crate::hours::{Hour, HourKey, TooLarge};
 use crate::period::Period;
@@ -30,8 +31,10 @@ pub struct Invoice {
     pub tenants: Vec<TenantInvoice>,
     /// By currency.
     pub totals: BTreeMap<String, Decimal>,
-    /// For a period that is not over: the time of the invoice, and the forecast.
+    /// The forecast of a period that is not over.
     pub provisional: Option<Provisional>,
+    /// Whether it is final, where the store has said so.
+    pub status: Option<PeriodStatus>,
 }
 
 /// The part of one tenant.
@@ -76,11 +79,9 @@ pub struct InvoiceLine {
     pub amount: Decimal,
 }
 
-/// The state of a period that is not over.
+/// What a period that is not over will come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provisional {
-    /// The time of the invoice.
-    pub until: Timestamp,
     /// By currency: the cost so far, and the cost of the rest of the period at the rate of the last
     /// days. Empty while there is less than one day to base it on.
     pub forecast: BTreeMap<String, Decimal>,
@@ -202,9 +203,10 @@ impl Invoicer {
         tenants.sort_by_key(|part| {
             (Reverse(part.totals.values().max().copied()), part.tenant.clone())
         });
-        let provisional = (self.now < self.period.to())
-            .then(|| Provisional { until: self.now, forecast: self.forecast(&totals) });
-        Ok(Invoice { period: self.period, zone: self.zone, tenants, totals, provisional })
+        let provisional =
+            (self.now < self.period.to()).then(|| Provisional { forecast: self.forecast(&totals) });
+        let (period, zone) = (self.period, self.zone);
+        Ok(Invoice { period, zone, tenants, totals, provisional, status: None })
     }
 
     fn forecast(&self, totals: &BTreeMap<String, Decimal>) -> BTreeMap<String, Decimal> {

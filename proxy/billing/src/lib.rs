@@ -23,6 +23,12 @@
 //!
 //! `hours_file` keeps hours in Parquet files of their own.
 //!
+//! # Final and provisional
+//!
+//! `closing.rs` decides from what gateways have written whether a period is closed, and has the words
+//! for it. A final statement never changes. What comes later is in a further one, which states the
+//! difference (`statement_series.rs`).
+//!
 //! # Exports
 //!
 //! FOCUS rows are made from hours. Single requests are exported as records and events. A bill also
@@ -33,6 +39,7 @@
 mod allowance;
 mod bill;
 mod billed_request;
+mod closing;
 mod credit;
 mod difference;
 pub mod export;
@@ -46,12 +53,17 @@ mod quantities;
 mod render;
 mod running_hour;
 mod statement;
+mod statement_series;
 mod sums;
 mod zone;
 
 pub use allowance::Allowances;
 pub use bill::{Bill, BillError, BillLine, Biller};
 pub use billed_request::BilledRequest;
+pub use closing::{
+    Closing, Finality, GONE_AFTER, GatewayProgress, PeriodStatus, REQUEST_MAX, SILENT_AFTER,
+    SettledUntil, SilentGateway, WaitedGateway, closing,
+};
 pub use credit::{Covered, Credit};
 pub use difference::{Difference, Differences, amounts_differ, costs_differ};
 pub use gpu::{GpuShares, RequestRun};
@@ -64,8 +76,9 @@ pub use quantities::{Quantities, QuantityLine, Split};
 pub use render::{csv, csv_cell, invoice, json, printable, table};
 pub use running_hour::{CostLines, RunningHour, RunningTotals};
 pub use statement::{
-    STATEMENT_VERSION, Statement, StatementFault, StatementJournal, StatementLine,
+    STATEMENT_VERSION, Statement, StatementBefore, StatementFault, StatementJournal, StatementLine,
 };
+pub use statement_series::{SeriesFault, check_series};
 pub use sums::{Sums, add_exactly};
 pub use zone::{Unit, UnknownZone, Zone};
 

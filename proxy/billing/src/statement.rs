@@ -9,16 +9,18 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use taximeter_pricing::Source;
 
+use crate::closing::{Finality, PeriodStatus, SilentGateway, WaitedGateway};
 use crate::credit::Credit;
 use crate::hours::{Hour, HourKey};
-use crate::period::Period;
+use crate::period::{Period, PeriodError};
 use crate::sums::{add_exactly, exact_product};
 use crate::zone::Zone;
 
-/// The version of the form that is written. Readers accept no other.
-pub const STATEMENT_VERSION: u32 = 1;
+/// The version of the form that is written. Readers accept all versions up to it.
+pub const STATEMENT_VERSION: u32 = 2;
 
 /// The cost of one tenant in one period.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,12 +37,32 @@ pub struct Statement {
     /// The time zone of the month. Absent if it is UTC.
     #[serde(default = "utc", skip_serializing_if = "is_utc")]
     pub zone: String,
-    /// Whether the period was not over when the statement was made. Then the cost can rise.
+    /// Whether the period was not closed when the statement was made, or the statement is not
+    /// recorded. Then the cost can change.
     pub provisional: bool,
+    /// Its number among the final statements of the tenant for the period, from 1 on. Each one after
+    /// the first states the difference to the ones before it. A provisional one has no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
+    /// The statement before it, if it states a difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<StatementBefore>,
+    /// When the period closes, of a provisional one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closes_at: Option<Timestamp>,
+    /// The gateways that a provisional one waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<WaitedGateway>,
+    /// The gateways that were silent when a final one was made. Their requests can be missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<SilentGateway>,
+    /// Whether it is provisional because it could not be recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unrecorded: bool,
     /// Number of requests.
-    pub requests: u64,
+    pub requests: i64,
     /// Number of requests whose cost is unknown. The lines have what is known of it.
-    pub unknown_cost_requests: u64,
+    pub unknown_cost_requests: i64,
     /// In the order of model, meter and price.
     pub lines: Vec<StatementLine>,
     /// The credits, by month and what they cover.
@@ -52,6 +74,16 @@ pub struct Statement {
     /// journals have changed since.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub journals: Vec<StatementJournal>,
+}
+
+/// The statement before one that states a difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatementBefore {
+    /// Its number.
+    pub number: u32,
+    /// SHA-256 of its canonical form, in hexadecimal.
+    pub sha256: String,
 }
 
 /// The state of a journal.
@@ -101,7 +133,8 @@ pub struct StatementLine {
 pub enum StatementFault {
     /// The statement has another version.
     #[error(
-        "the statement has version {found}, but this taximeter reads version {STATEMENT_VERSION}"
+        "the statement has version {found}, but this taximeter reads versions up to \
+         {STATEMENT_VERSION}"
     )]
     Version {
         /// Its version.
@@ -119,7 +152,7 @@ pub enum StatementFault {
         /// The line.
         line: Box<StatementLine>,
     },
-    /// A credit takes nothing off, or belongs to another tenant.
+    /// A credit takes nothing off, or belongs to another tenant. In a difference it may take back.
     #[error("credit {number} belongs to another tenant than {tenant}, or takes nothing off")]
     Credit {
         /// From 1.
@@ -153,17 +186,17 @@ impl Statement {
         tenant: &str,
         period: Period,
         zone: &Zone,
-        provisional: bool,
+        status: PeriodStatus,
         hours: impl IntoIterator<Item = (&'a HourKey, &'a Hour)>,
         credits: Vec<Credit>,
     ) -> Result<Self, StatementFault> {
-        let (mut requests, mut unknown) = (0_u64, 0_i64);
+        let (mut requests, mut unknown) = (0_i64, 0_i64);
         let mut quantities: BTreeMap<StatementLine, Decimal> = BTreeMap::new();
         for (key, hour) in hours {
             if key.tenant != tenant || !period.contains(key.hour) {
                 continue;
             }
-            requests = requests.saturating_add(hour.sums.requests);
+            requests = requests.saturating_add_unsigned(hour.sums.requests);
             unknown = unknown.saturating_add(hour.sums.unknown_cost_requests);
             for (line, quantity) in &hour.lines {
                 let currency = key.currency.clone().unwrap_or_default();
@@ -198,9 +231,15 @@ impl Statement {
             from: period.from(),
             to: period.to(),
             zone: zone.to_string(),
-            provisional,
+            provisional: !status.is_final(),
+            number: None,
+            follows: None,
+            closes_at: status.closes_at,
+            waits_for: status.waits_for,
+            silent: status.silent,
+            unrecorded: false,
             requests,
-            unknown_cost_requests: u64::try_from(unknown).unwrap_or_default(),
+            unknown_cost_requests: unknown,
             totals: totals(&lines, &credits)?,
             lines,
             credits,
@@ -213,7 +252,7 @@ impl Statement {
     /// # Errors
     /// The first fault.
     pub fn check(&self) -> Result<(), StatementFault> {
-        if self.version != STATEMENT_VERSION {
+        if !(1..=STATEMENT_VERSION).contains(&self.version) {
             return Err(StatementFault::Version { found: self.version });
         }
         for (index, line) in self.lines.iter().enumerate() {
@@ -222,8 +261,10 @@ impl Statement {
                 return Err(StatementFault::Amount { number, line });
             }
         }
-        let is_good =
-            |credit: &Credit| credit.tenant == self.tenant && credit.amount.is_sign_positive();
+        let is_good = |credit: &Credit| {
+            credit.tenant == self.tenant
+                && (credit.amount.is_sign_positive() || self.follows.is_some())
+        };
         if let Some(index) = self.credits.iter().position(|credit| !is_good(credit)) {
             let (number, tenant) = (index + 1, self.tenant.clone());
             return Err(StatementFault::Credit { number, tenant });
@@ -239,6 +280,42 @@ impl Statement {
             }
         }
         Ok(())
+    }
+
+    /// Whether it is final, in words.
+    #[must_use]
+    pub fn status_words(&self) -> String {
+        let waits = self.closes_at.is_some() || !self.waits_for.is_empty();
+        if self.unrecorded {
+            return "provisional: it could not be recorded".to_owned();
+        }
+        if self.provisional && !waits {
+            return "provisional: made before the end of the period".to_owned();
+        }
+        let status = if self.provisional { Finality::Provisional } else { Finality::Final };
+        let status = PeriodStatus {
+            status,
+            closes_at: self.closes_at,
+            waits_for: self.waits_for.clone(),
+            silent: self.silent.clone(),
+            until: None,
+        };
+        status.words(&self.zone.parse().unwrap_or_default())
+    }
+
+    /// The period of the statement.
+    ///
+    /// # Errors
+    /// It ends before it begins.
+    pub fn period(&self) -> Result<Period, PeriodError> {
+        Period::new(self.from, self.to)
+    }
+
+    /// SHA-256 of the canonical form, in hexadecimal. A later statement names it.
+    #[must_use]
+    pub fn sha256(&self) -> String {
+        let digest = Sha256::digest(self.canonical());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// The bytes that a signature covers: JSON without blanks, with the members in the order of
@@ -260,7 +337,7 @@ fn is_utc(zone: &String) -> bool {
     *zone == Zone::UTC.name()
 }
 
-fn totals(
+pub(crate) fn totals(
     lines: &[StatementLine],
     credits: &[Credit],
 ) -> Result<BTreeMap<String, Decimal>, StatementFault> {
@@ -304,104 +381,4 @@ fn write_canonical(value: &Value, out: &mut String) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::credit::Covered;
-    use crate::fixtures;
-
-    fn decimal(text: &str) -> Decimal {
-        Decimal::from_str_exact(text).unwrap()
-    }
-
-    fn key(tenant: &str, hour: &str, currency: &str) -> HourKey {
-        HourKey { currency: Some(currency.to_owned()), ..fixtures::key(tenant, hour) }
-    }
-
-    fn hour(meter: &str, tokens: u64, price: &str) -> Hour {
-        fixtures::hour(Source::Reported, vec![fixtures::line(meter, tokens, price)])
-    }
-
-    fn statement() -> Statement {
-        let november = Period::month("2026-11").unwrap();
-        let hours = [
-            (key("acme", "2026-11-01T00:00:00Z", "USD"), hour("input", 100, "0.0000005")),
-            (key("acme", "2026-11-30T23:00:00Z", "USD"), hour("input", 11, "0.0000005")),
-            (key("acme", "2026-11-30T23:00:00Z", "USD"), hour("output", 3, "0.0000015")),
-            (key("acme", "2026-11-02T00:00:00Z", "EUR"), hour("input", 7, "2")),
-            (key("beta", "2026-11-02T00:00:00Z", "USD"), hour("input", 9, "1")),
-            (key("acme", "2026-12-01T00:00:00Z", "USD"), hour("input", 9, "1")),
-        ];
-        let hours = hours.iter().map(|(key, hour)| (key, hour));
-        Statement::new("acme", november, &Zone::UTC, false, hours, Vec::new()).unwrap()
-    }
-
-    fn free(tenant: &str, amount: &str) -> Credit {
-        Credit {
-            tenant: tenant.to_owned(),
-            month: jiff::civil::date(2026, 11, 1),
-            covered: Covered::Meter("input".to_owned()),
-            tokens: Some(decimal("10")),
-            amount: decimal(amount),
-            currency: "USD".to_owned(),
-        }
-    }
-
-    #[test]
-    fn what_is_free_is_taken_off_and_can_be_checked() {
-        let mut with = statement();
-        with.credits.push(free("acme", "0.000005"));
-        let fault = with.check().unwrap_err().to_string();
-        assert_eq!(fault, "the total in USD is 0.00006, but its lines add up to 0.000055");
-        with.totals.insert("USD".to_owned(), decimal("0.000055"));
-        assert_eq!(with.check(), Ok(()));
-        let read: Statement = serde_json::from_str(&with.canonical()).unwrap();
-        assert_eq!(read, with);
-        with.credits.push(free("zeta", "0.000005"));
-        assert!(matches!(with.check(), Err(StatementFault::Credit { number: 2, .. })));
-        assert!(!statement().canonical().contains("credits"), "as before where nothing is free");
-    }
-
-    #[test]
-    fn it_has_one_line_a_price_and_nothing_of_others() {
-        let statement = statement();
-        let lines: Vec<_> = statement
-            .lines
-            .iter()
-            .map(|line| (line.meter.as_str(), line.quantity.to_string(), line.amount.to_string()))
-            .collect();
-        let [eur, usd, output] = lines.as_slice() else { panic!("{lines:?}") };
-        assert_eq!(*eur, ("input", "7".to_owned(), "14".to_owned()));
-        assert_eq!(*usd, ("input", "111".to_owned(), "0.0000555".to_owned()));
-        assert_eq!(*output, ("output", "3".to_owned(), "0.0000045".to_owned()));
-        assert_eq!(statement.totals["USD"], decimal("0.00006"));
-        assert_eq!(statement.totals["EUR"], decimal("14"));
-        assert_eq!(statement.check(), Ok(()));
-    }
-
-    #[test]
-    fn a_changed_amount_or_total_shows() {
-        let mut changed = statement();
-        changed.lines[1].quantity += Decimal::ONE;
-        assert!(matches!(changed.check(), Err(StatementFault::Amount { number: 2, .. })));
-        let mut changed = statement();
-        changed.totals.insert("USD".to_owned(), decimal("0.00005"));
-        let fault = changed.check().unwrap_err().to_string();
-        assert_eq!(fault, "the total in USD is 0.00005, but its lines add up to 0.00006");
-        let mut changed = statement();
-        changed.totals.insert("GBP".to_owned(), decimal("1"));
-        assert!(matches!(changed.check(), Err(StatementFault::Total { .. })));
-        let mut changed = statement();
-        changed.version = 2;
-        assert_eq!(changed.check(), Err(StatementFault::Version { found: 2 }));
-    }
-
-    #[test]
-    fn its_canonical_form_is_the_same_whatever_it_was_read_from() {
-        let statement = statement();
-        let pretty = serde_json::to_string_pretty(&statement).unwrap();
-        let read: Statement = serde_json::from_str(&pretty).unwrap();
-        assert_eq!(read.canonical(), statement.canonical());
-        assert!(statement.canonical().starts_with(r#"{"from":"2026-11-01T00:00:00Z","lines":[{"#));
-        assert!(!statement.canonical().contains(": "));
-    }
-}
+mod tests;

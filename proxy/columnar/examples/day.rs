@@ -11,8 +11,8 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
-use taximeter_columnar::{DayWriter, Place};
-use taximeter_ledger::{LedgerId, Record, RequestId, Stages, TenantId};
+use taximeter_columnar::DayWriter;
+use taximeter_ledger::{LedgerId, Place, Record, RequestId, Stages, TenantId};
 use uuid::{Builder, Uuid};
 
 const LEDGER: LedgerId = LedgerId(Uuid::from_u128(0x5f3f_0c3a_4c1e_4d55_9a6b_0d4a_5e3c_2b1a));

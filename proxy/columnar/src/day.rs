@@ -7,6 +7,7 @@ mod known;
 mod merge;
 mod pick;
 mod scan;
+mod totals;
 mod writer;
 
 pub use check::{Checked, Expected, Finding, check};

@@ -172,7 +172,8 @@ pub(crate) fn keep(
     let mut row = rows.row();
     let (mut draft, mut misfit) = (Draft::new(), false);
     let mut has_own_id = false;
-    for column in columns().filter(|column| !column.is_own) {
+    // The last column has the payload.
+    for column in columns().take(COUNT - 1) {
         let mut hold = Hold::default();
         let value = hold.value((column.cell)(&kept), column.field.kind)?;
         let Some(value) = value else {

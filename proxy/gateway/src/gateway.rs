@@ -380,6 +380,8 @@ impl ProcessState {
             entries,
             healthy: self.journal.is_healthy() && !self.disk_budget.is_full(),
             dir_bytes: self.disk_budget.bytes(),
+            room: self.disk_budget.room(),
+            days_left: self.disk_budget.growth().and_then(|growth| growth.days_left),
             store_lag: fed.fed_at.map(|_| entries.saturating_sub(fed.stored)),
             log_lines_lost: self.telemetry.log.lost(),
             process: Footprint::now(),
@@ -398,7 +400,7 @@ impl ProcessState {
 
     /// Whether requests can be reserved: what is written, and where to.
     pub fn takes_entries(&self) -> bool {
-        self.journal.is_open() && !self.disk_budget.is_full()
+        self.journal.is_open() && !self.disk_budget.refuses()
     }
 
     /// Readiness off, and everything served.

@@ -104,6 +104,12 @@ impl ClockTrust {
         Some(ClockAhead { clock, newest, remaining: STEADY_FOR.saturating_sub(steady) })
     }
 
+    /// The time at the last look, to say what is old. `None` while the wall clock is ahead. A clock
+    /// that is behind calls too little old, and never too much.
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        self.ahead().is_none().then(|| self.trusted.min(self.looked.1))
+    }
+
     /// What is to outlive the process.
     pub(super) const fn kept(&self) -> Kept {
         Kept { trusted: self.trusted, looked: self.looked.1, steady: self.steady }

@@ -45,7 +45,8 @@
 //! keep what is needed to complete it (`PendingRequests` in `ledger`), and so does each checkpoint.
 //! The correction that completes it is in this journal. It enters the queue under the lock that the
 //! sums are kept under, and only while the request is pending. So a request is completed once,
-//! however many answers show its usage at the same time.
+//! however many answers show its usage at the same time. Requests that are too old are given up when a
+//! segment begins, unless the wall clock is ahead (`clock_trust.rs`).
 //!
 //! # Marks
 //!
@@ -91,11 +92,22 @@
 //! After the store was fed, at most once an hour, the journal removes segments (`retain.rs`). A
 //! segment goes if its last entry is older than `keep_days`, is in the store and is with the
 //! receiver of `export.push` (if there is one), and if no start needs it. The same holds for the
-//! segments of corrections. If the data directory takes more than four fifths of `dir_bytes_max`,
-//! age does not count. If the wall clock is more than a day ahead of the newest entry, nothing goes
-//! by age until it was steady for a day (`clock_trust.rs`). Nothing is ever removed from the store,
-//! because bills and repricing read it. So from 95 % on the gateway refuses requests, as on a full
-//! disk.
+//! segments of corrections. If the wall clock is more than a day ahead of the newest entry, nothing
+//! goes by age until it was steady for a day (`clock_trust.rs`).
+//!
+//! # Room
+//!
+//! `disk_budget.rs` measures the data directory and its volume each second. `room.rs` decides: with
+//! less than a fifth of the room left, the oldest segments that may go do so before their time, as
+//! many as are needed. Where other files fill the volume, that is a tenth of them a day. With less
+//! than a twentieth left the gateway refuses new requests, unless it is to serve on. Room is made after
+//! each feeding, while the store cannot be fed, and before a start writes anything
+//! (`make_room`). Nothing is ever removed from the store, because bills and repricing read it.
+//!
+//! # Time
+//!
+//! A checkpoint says up to when everything is settled (`queue/settling.rs`), so that others know when
+//! a day is closed. While a gateway is open it writes one about once an hour, also if it is idle.
 //!
 //! # Faults in tests
 //!
@@ -116,12 +128,14 @@ mod held;
 mod identity;
 mod lock;
 mod options;
+mod pace;
 mod promise;
 mod pushed;
 mod queue;
 mod read;
 mod recover;
 mod retain;
+pub mod room;
 mod salvage;
 mod state;
 #[cfg(test)]
@@ -135,6 +149,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taximeter_ledger::{Charge, Entry, PendingRequest, Record, TenantId};
@@ -149,7 +164,7 @@ pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
 pub use self::read::{Altered, Entries, Extent, extent};
 pub use self::recover::Recovery;
-pub use self::retain::{AgeWait, Retention, WaitTurn};
+pub use self::retain::{AgeWait, MadeRoom, Removed, Retention, WaitTurn, make_room};
 pub use self::state::{JournalState, Segments};
 
 use self::compress::Background;
@@ -212,7 +227,7 @@ impl Journal {
         let writer = writer.start().map_err(JournalError::io("start the writer of", dir))?;
         let (writer, compressor) = (Mutex::new(Some(writer)), Mutex::new(None));
         let (identity, newest_before) = (recovery.identity.clone(), recovery.newest);
-        let (dir, age_wait) = (dir.to_owned(), Arc::default());
+        let (dir, age_wait) = (dir.to_owned(), Arc::clone(&recovery.ages));
         let handle = Handle { queue, writer, compressor, dir, identity, newest_before, age_wait };
         Ok((Self(Arc::new(handle)), recovery))
     }
@@ -257,6 +272,13 @@ impl Journal {
     #[must_use]
     pub fn newest_before(&self) -> Option<Timestamp> {
         self.0.newest_before
+    }
+
+    /// Says in the journal that time has passed, about once an hour and also while nothing else is
+    /// written. To be called often, after a look at the clock ([`Retention::look`]): while the wall
+    /// clock is in doubt, the time is said that is known without it. `request_max` is the longest time that a request may take.
+    pub fn mark(&self, now: Instant, request_max: Duration) {
+        self.0.queue.mark(now, request_max);
     }
 
     /// Whether removal by age waits for the wall clock.
@@ -382,6 +404,20 @@ pub fn journal_dir(data_dir: &Path, name: &str) -> Option<PathBuf> {
 #[must_use]
 pub fn is_written(dir: &Path) -> bool {
     lock::is_locked(dir)
+}
+
+/// The gateway that wrote the last segment of the journal in `dir`. `None` if there is no segment.
+///
+/// # Errors
+/// The directory or the segment cannot be read.
+pub fn gateway(dir: &Path) -> io::Result<Option<String>> {
+    let segments = files::list(dir, &Kernel)?;
+    for (_, path) in segments.iter().rev() {
+        if let Some(header) = files::header(path, &Kernel)? {
+            return Ok(Some(header.gateway));
+        }
+    }
+    Ok(None)
 }
 
 /// The entries of the journal in `dir` from `from_seq` on, also while it is written.

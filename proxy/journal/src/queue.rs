@@ -4,6 +4,9 @@
 //! chain) when it enters the queue, so the order of the queue is the order of the file.
 
 mod frames;
+mod mark;
+mod ring;
+mod settling;
 mod tell;
 mod unsynced;
 
@@ -19,9 +22,9 @@ use std::time::{Duration, Instant};
 use taximeter_config::OnUnavailable;
 use taximeter_ledger::{Change, Digest, EncodedEntry, Entry, Position, StringsSoFar};
 use taximeter_system::clock;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub(super) use self::frames::{Batch, Frames};
+use self::ring::after_turn;
 pub(super) use self::unsynced::Doubtful;
 use self::unsynced::Unsynced;
 use super::disk::OpenFile;
@@ -183,7 +186,7 @@ impl Queue {
             }
             drop(state);
             if is_first {
-                ring_after_turn(Ring(Arc::clone(self)));
+                after_turn(Ring(Arc::clone(self)));
             }
             if dropped > 0 {
                 self.tell(&Event::PendingDropped { requests: dropped });
@@ -461,17 +464,6 @@ impl Drop for Ring {
         state.bell = if state.frames.is_empty() { Bell::Quiet } else { Bell::Rung };
         drop(state);
         self.0.work.notify_one();
-    }
-}
-
-/// Rings behind the tasks that are ready now on a thread that carries requests: what they append
-/// shares one write and one wake. Elsewhere at once, since nobody should wait for that thread.
-fn ring_after_turn(ring: Ring) {
-    match Handle::try_current() {
-        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::CurrentThread => {
-            runtime.spawn(async move { drop(ring) });
-        }
-        _ => drop(ring),
     }
 }
 

@@ -12,6 +12,7 @@ use taximeter_ledger::{
     Change, Checkpoint, Digester, EncodedEntry, Entry, Fault, FramedEntry, Framer, Kind, Position,
     Record, RequestId, RunningTotals, gateway_died_record,
 };
+use taximeter_system::clock;
 
 use super::Price;
 use super::disk::{self, Disk};
@@ -24,6 +25,7 @@ use super::options::{Event, Options};
 use super::promise;
 use super::queue::{Frames, Queue};
 use super::read::{Entries, Tail, digester, last_checkpoint};
+use super::retain::AgeWait;
 use super::salvage;
 use super::write::{JournalDir, Writer};
 
@@ -61,6 +63,8 @@ pub struct Recovery {
     pub next_seq: u64,
     /// The time of the newest entry that was read. `None` if there was none.
     pub newest: Option<Timestamp>,
+    /// What time it is, for what is given up because of its age.
+    pub(super) ages: Arc<AgeWait>,
 }
 
 /// Reads the journal in `dir` as far as it matters, cuts off a torn end and posts what was open.
@@ -103,6 +107,8 @@ pub(super) fn open(
     };
     // Whether there is room is known once an entry could be written.
     found.is_checked &= segment.is_some();
+    let at = (clock::now(), (options.now)());
+    recovery.ages = Arc::new(AgeWait::begin(&journal_dir.dir, recovery.newest, at));
     let (bytes, framer, tally) = recovery.close_open(found, &journal_dir, &options, price)?;
     if let Some(segment) = &mut segment {
         no_room = journal_dir
@@ -110,6 +116,7 @@ pub(super) fn open(
             .map_err(JournalError::io("write", &path))?;
     }
     let length = segment.as_ref().map_or(0, Segment::length);
+    let tally = (tally, Arc::clone(&recovery.ages));
     let frames = Frames::new(framer, tally, length, options.segment_bytes);
     let frames = match no_room {
         Some(_) => frames.not_written(bytes, before),
@@ -277,6 +284,9 @@ impl Recovery {
             }
         }
         if !is_checked || !self.died.is_empty() {
+            if let Some(time) = self.ages.time() {
+                tally.drop_old_pending(time);
+            }
             let checkpoint = Entry::Checkpoint(Box::new(tally.checkpoint((options.now)())));
             framer.append(&EncodedEntry::new(&checkpoint, &mut payload)?, &mut frames);
         }
@@ -357,8 +367,8 @@ impl Found {
             let Ok((at, change)) = framed.change() else { continue };
             self.last_sign_of_life = self.last_sign_of_life.max(at);
             match change {
-                Change::Reserve(id) => {
-                    self.tally.add(framed.seq, &Change::Reserve(id));
+                Change::Reserve(id, started_at) => {
+                    self.tally.add(framed.seq, &Change::Reserve(id, started_at));
                     let open = || OpenRequest { reserve: framed, progress: None };
                     self.open.entry(id).or_insert_with(open);
                 }

@@ -1,6 +1,6 @@
 //! Decides which segments may be removed, and removes them.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::mem;
 use std::os::unix::fs::FileExt as _;
@@ -13,30 +13,56 @@ use jiff::{SignedDuration, Timestamp};
 use super::CORRECTIONS;
 use super::clock_trust::{ClockAhead, ClockTrust, KEPT_BYTES, Kept};
 use super::disk::{Disk, Kernel};
+use super::disk_budget::{self, DiskBudget};
 use super::error::JournalError;
 use super::files;
 use super::read::last_checkpoint;
+use super::room::{Filler, HistoryKind, Removable};
 
 /// How often old segments are looked for.
 const PERIOD: Duration = Duration::from_secs(3600);
+/// How often segments are looked for to make room, where none may go now, or where the volume says how
+/// much room there is.
+const ROOM_PERIOD: Duration = Duration::from_secs(10);
 /// How often is kept what is known of the wall clock, while nothing changes.
 const KEPT_PERIOD: Duration = Duration::from_secs(60);
 /// The file that says what is known of the wall clock.
 const CLOCK: &str = "clock.trust";
 
-/// Whether removal by age waits for the wall clock. For all who tell of it.
+/// Whether removal by age waits for the wall clock. For all who tell of it, and for all who give up
+/// what is old.
 #[derive(Debug, Default)]
-pub struct AgeWait(Mutex<Option<ClockAhead>>);
+pub struct AgeWait(Mutex<Option<ClockTrust>>);
 
 impl AgeWait {
+    /// What is known at a start of the journal in `dir`, whose newest entry is of `newest`.
+    pub(super) fn begin(dir: &Path, newest: Option<Timestamp>, at: (Instant, Timestamp)) -> Self {
+        Self(Mutex::new(Some(trust(dir, newest, at))))
+    }
+
     /// Why removal by age waits. `None` if it does not.
     pub fn ahead(&self) -> Option<ClockAhead> {
+        self.known()?.ahead()
+    }
+
+    /// The time at the last look, to say what is old. `None` while the wall clock is ahead.
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        self.known()?.time()
+    }
+
+    fn known(&self) -> Option<ClockTrust> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, ahead: Option<ClockAhead>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ahead;
+    fn note(&self, trust: ClockTrust) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(trust);
     }
+}
+
+/// What is known of the wall clock at a start.
+fn trust(dir: &Path, newest: Option<Timestamp>, at: (Instant, Timestamp)) -> ClockTrust {
+    let text = files::read(&dir.join(CLOCK), &Kernel, KEPT_BYTES).unwrap_or_default();
+    ClockTrust::begin(Kept::parse(&String::from_utf8_lossy(&text)), newest, at)
 }
 
 /// A change of whether removal by age waits.
@@ -56,10 +82,13 @@ pub struct Retention {
     /// The last entry that was written when the store was last fed.
     written: u64,
     due: Option<Instant>,
+    room_due: Option<Instant>,
     clock: ClockTrust,
     /// What the file says of the clock, and when it was written.
     kept: Option<(Kept, Instant)>,
     wait: Arc<AgeWait>,
+    /// Removal by age waited at the last look.
+    waits: bool,
 }
 
 impl Retention {
@@ -75,17 +104,27 @@ impl Retention {
         wait: Arc<AgeWait>,
     ) -> Self {
         let keep = SignedDuration::from_hours(24 * i64::from(keep_days));
-        let text = files::read(&dir.join(CLOCK), &Kernel, KEPT_BYTES).unwrap_or_default();
-        let clock = ClockTrust::begin(Kept::parse(&String::from_utf8_lossy(&text)), newest, at);
-        Self { dir: dir.to_owned(), keep, written, due: None, clock, kept: None, wait }
+        let clock = trust(dir, newest, at);
+        Self {
+            dir: dir.to_owned(),
+            keep,
+            written,
+            due: None,
+            room_due: None,
+            clock,
+            kept: None,
+            wait,
+            waits: false,
+        }
     }
 
     /// Looks at the clocks, also when the store could not be fed. Whether removal by age begins to
     /// wait, or waits no more.
     pub fn look(&mut self, (now, at): (Instant, Timestamp)) -> Option<WaitTurn> {
         self.clock.look(now, at);
-        let (ahead, before) = (self.clock.ahead(), self.wait.ahead());
-        self.wait.note(ahead);
+        let ahead = self.clock.ahead();
+        let waited = mem::replace(&mut self.waits, ahead.is_some());
+        self.wait.note(self.clock);
         let kept = self.clock.kept();
         let is_due = self.kept.is_none_or(|(last, written)| {
             last.is_doubted() != kept.is_doubted() || now >= written + KEPT_PERIOD
@@ -94,45 +133,143 @@ impl Retention {
         if is_due && keep(&self.dir.join(CLOCK), &kept).is_ok() {
             self.kept = Some((kept, now));
         }
-        match (before, ahead) {
-            (None, Some(ahead)) => Some(WaitTurn::Began(ahead)),
-            (Some(_), None) => Some(WaitTurn::Ended),
+        match ahead {
+            Some(ahead) if !waited => Some(WaitTurn::Began(ahead)),
+            None if waited => Some(WaitTurn::Ended),
             _ => None,
         }
     }
 
-    /// Removes segments after the store was fed, and returns their paths. `written` is the last
-    /// entry now. `sent` returns the last request and the last correction that the receiver has, or
-    /// `u64::MAX` without a receiver. `corrections` is the last correction that the store has. If
-    /// the directory is `nearly_full`, age does not count and nothing is postponed. Otherwise nothing
-    /// is removed while the wall clock is in doubt.
+    /// Removes segments after the store was fed. `written` is the last entry now. `sent` returns the
+    /// last request and the last correction that the receiver has, or `u64::MAX` without a receiver.
+    /// `corrections` is the last correction that the store has. Where `budget` is short of room, age
+    /// does not count. Otherwise nothing is removed while the wall clock is in doubt.
     ///
     /// # Errors
-    /// As `retire`.
+    /// `Io`, `Segment`; what was not removed is there as before.
     pub fn fed(
         &mut self,
         written: u64,
         sent: impl Fn() -> (u64, u64),
         corrections: u64,
-        nearly_full: bool,
+        budget: &DiskBudget,
         (now, at): (Instant, Timestamp),
-    ) -> Result<Vec<PathBuf>, JournalError> {
+    ) -> Result<Removed, JournalError> {
         let stored = mem::replace(&mut self.written, written);
-        if !nearly_full && self.due.is_some_and(|due| now < due) {
-            return Ok(Vec::new());
+        let mut old = Vec::new();
+        if self.due.is_none_or(|due| now >= due) && self.clock.ahead().is_none() {
+            self.due = Some(now + PERIOD);
+            let kept = at.checked_sub(self.keep).unwrap_or(Timestamp::MIN);
+            let (sent, sent_corrections) = sent();
+            old = retire(&self.dir, kept, stored.min(sent))?;
+            let dir = self.dir.join(CORRECTIONS);
+            old.extend(retire(&dir, kept, corrections.min(sent_corrections))?);
         }
-        if !nearly_full && self.clock.ahead().is_some() {
-            return Ok(Vec::new());
-        }
-        self.due = Some(now + PERIOD);
-        let kept = at.checked_sub(self.keep).unwrap_or(Timestamp::MIN);
-        let until = if nearly_full { Timestamp::MAX } else { kept };
-        let (sent, sent_corrections) = sent();
-        let mut removed = retire(&self.dir, until, stored.min(sent))?;
-        let dir = self.dir.join(CORRECTIONS);
-        removed.extend(retire(&dir, until, corrections.min(sent_corrections))?);
-        Ok(removed)
+        let for_room = self.make_room(|| Some((stored, corrections)), sent, budget, now)?;
+        Ok(Removed { old, for_room })
     }
+
+    /// Makes room where `budget` is short of it, also while the store cannot be fed. `stored` is asked
+    /// for the last request and the last correction that the store has, if they are known; `sent` as
+    /// for `fed`.
+    ///
+    /// # Errors
+    /// As `fed`.
+    pub fn make_room(
+        &mut self,
+        stored: impl FnOnce() -> Option<(u64, u64)>,
+        sent: impl Fn() -> (u64, u64),
+        budget: &DiskBudget,
+        now: Instant,
+    ) -> Result<Option<MadeRoom>, JournalError> {
+        if !budget.is_short() || self.room_due.is_some_and(|due| now < due) {
+            return Ok(None);
+        }
+        let Some((stored, corrections)) = stored() else { return Ok(None) };
+        let (sent, sent_corrections) = sent();
+        let done = (stored.min(sent), corrections.min(sent_corrections));
+        let (made, remaining) = remove_for_room(&self.dir, done, budget)?;
+        // To look takes time, and what may go today has gone. Or the volume may show late what it got
+        // back, and nothing is to go twice for the same room.
+        let is_over = remaining > 0 && budget.is_short();
+        let is_late = made.is_some() && budget.room().is_some_and(|room| room.is_by_volume);
+        self.room_due = (is_over || is_late).then(|| now + ROOM_PERIOD);
+        Ok(made)
+    }
+}
+
+/// What was removed.
+#[derive(Debug, Default)]
+pub struct Removed {
+    /// Because of its age.
+    pub old: Vec<PathBuf>,
+    /// To make room.
+    pub for_room: Option<MadeRoom>,
+}
+
+/// History that was removed before its time, because there was too little room.
+#[derive(Debug)]
+pub struct MadeRoom {
+    /// What has gone, the oldest first.
+    pub gone: Vec<Removable>,
+    /// Who has taken the room.
+    pub filler: Filler,
+    /// Files that may still go.
+    pub remaining: usize,
+    /// The bytes of these.
+    pub remaining_bytes: u64,
+}
+
+/// Removes segments of the journals in the data directory `dir` as far as `budget` is short of room.
+/// The store and the receiver have all up to `done`: the last request, and the last correction.
+///
+/// # Errors
+/// As `retire`.
+pub fn make_room(
+    dir: &Path,
+    done: (u64, u64),
+    budget: &DiskBudget,
+) -> Result<Option<MadeRoom>, JournalError> {
+    remove_for_room(dir, done, budget).map(|(made, _)| made)
+}
+
+/// What has gone, and how many files may still go.
+fn remove_for_room(
+    dir: &Path,
+    done: (u64, u64),
+    budget: &DiskBudget,
+) -> Result<(Option<MadeRoom>, usize), JournalError> {
+    let mut history = Vec::new();
+    for (kind, dir, done) in [
+        (HistoryKind::Segment, dir.to_owned(), done.0),
+        (HistoryKind::Corrections, dir.join(CORRECTIONS), done.1),
+    ] {
+        for (ended, path) in finished(&dir, Timestamp::MAX, done)? {
+            // Another process may remove it meanwhile.
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            let bytes = disk_budget::size(&metadata);
+            history.push((ended, Removable { kind, path, bytes, files: 1 }));
+        }
+    }
+    history.sort_by_key(|(ended, _)| *ended);
+    let mut history: Vec<_> = history.into_iter().map(|(_, part)| part).collect();
+    let plan = budget.plan(&history);
+    let remaining = history.split_off(plan.count);
+    if history.is_empty() {
+        return Ok((None, remaining.len()));
+    }
+    for Removable { path, .. } in &history {
+        files::remove(path, &Kernel).map_err(JournalError::io("remove", path))?;
+    }
+    // Some file systems give blocks back when a removal is on the volume.
+    for dir in [dir.to_owned(), dir.join(CORRECTIONS)] {
+        let _ = Kernel.sync_dir(&dir);
+    }
+    budget.freed(&history, &plan);
+    let filler = if plan.bytes_for_others > 0 { Filler::Others } else { Filler::Own };
+    let remaining_bytes = remaining.iter().map(|part| part.bytes).sum();
+    let remaining = remaining.len();
+    Ok((Some(MadeRoom { gone: history, filler, remaining, remaining_bytes }), remaining))
 }
 
 /// Writes over what is kept of the clock, in place: a file that is there needs no more room.
@@ -146,17 +283,35 @@ fn keep(path: &Path, kept: &Kept) -> io::Result<()> {
 /// Removes the segments of the journal in `dir` whose last entry was written before `until`, also
 /// while it is written. What it gives back are their paths.
 ///
-/// A segment stays while it has an entry behind `done`, the last one that nobody else needs, and
-/// while the next start needs it: from the last checkpoint on, or from the oldest reservation on that
-/// was open there and that the segment of the checkpoint does not carry over.
-///
 /// # Errors
-/// `Io`, `Segment`; what was not removed is there as before.
+/// As `finished`; what was not removed is there as before.
 pub(super) fn retire(
     dir: &Path,
     until: Timestamp,
     done: u64,
 ) -> Result<Vec<PathBuf>, JournalError> {
+    let mut removed = Vec::new();
+    for (_, path) in finished(dir, until, done)? {
+        files::remove(&path, &Kernel).map_err(JournalError::io("remove", &path))?;
+        removed.push(path);
+    }
+    Ok(removed)
+}
+
+/// The segments of the journal in `dir` that nobody needs and whose last entry was written before
+/// `until`, with the time of that, the oldest first.
+///
+/// A segment is needed while it has an entry behind `done`, the last one that nobody else needs, and
+/// while the next start needs it: from the last checkpoint on, or from the oldest reservation on that
+/// was open there and that the segment of the checkpoint does not carry over.
+///
+/// # Errors
+/// `Io`, `Segment`.
+fn finished(
+    dir: &Path,
+    until: Timestamp,
+    done: u64,
+) -> Result<Vec<(Timestamp, PathBuf)>, JournalError> {
     let disk: Arc<dyn Disk> = Arc::new(Kernel);
     let segments = match files::list(dir, &*disk) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -168,19 +323,17 @@ pub(super) fn retire(
         let begun = files::header(next_path, &*disk)
             .map_err(JournalError::io("read", next_path))?
             .map(|header| header.created);
-        if *next > done.saturating_add(1) || begun.is_none_or(|begun| begun >= until) {
-            break;
+        match begun {
+            Some(begun) if *next <= done.saturating_add(1) && begun < until => {
+                old.push((*next, begun, path));
+            }
+            _ => break,
         }
-        old.push((*next, path));
     }
     if old.is_empty() {
         return Ok(Vec::new());
     }
     let needed = last_checkpoint(&disk, dir)?.map_or(0, |last| last.from);
-    let mut removed = Vec::new();
-    for (_, path) in old.into_iter().take_while(|(next, _)| *next <= needed) {
-        files::remove(path, &*disk).map_err(JournalError::io("remove", path))?;
-        removed.push(path.clone());
-    }
-    Ok(removed)
+    let unneeded = old.into_iter().take_while(|(next, ..)| *next <= needed);
+    Ok(unneeded.map(|(_, begun, path)| (begun, path.clone())).collect())
 }

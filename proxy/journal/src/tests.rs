@@ -19,6 +19,7 @@ mod power;
 mod random;
 mod rejected;
 mod salvage;
+mod settling;
 mod speed;
 mod start;
 

@@ -245,6 +245,21 @@ pub struct Checkpoint {
     /// The posted requests whose usage is not known yet, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingRequest>,
+    /// Up to when everything is settled. `None` if the gateway has not looked at its clock yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
+}
+
+/// Up to when everything is settled: with it others know when nothing of a day can come any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// The time of the checkpoint, or an earlier one that is known if the clock is in doubt.
+    pub at: Timestamp,
+    /// No request that was admitted before this time has an open reservation: the admission of the
+    /// oldest open one, or the same as `at`.
+    pub until: Timestamp,
+    /// The longest time that a request may take, in seconds.
+    pub request_seconds_max: u64,
 }
 
 /// A request that has used nothing and has no record.

@@ -38,6 +38,7 @@ mod gaps;
 mod id;
 mod id_set;
 mod kind;
+mod place;
 mod reader;
 mod record;
 mod refusals;
@@ -61,7 +62,9 @@ pub use encoding::{
     CostNumbers, DecodeError, LineQuantities, Payload, PostBytes, PostNumbers, PostNumbersReader,
     PostView, StringsSoFar, TOKENS_MAX, join_payload,
 };
-pub use entry::{Checkpoint, Completed, Correction, Entry, Progress, Reserve, Void, VoidReason};
+pub use entry::{
+    Checkpoint, Completed, Correction, Entry, Progress, Reserve, Settled, Void, VoidReason,
+};
 pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
 pub use frame::{
     ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position, frame_bytes,
@@ -70,6 +73,7 @@ pub use framed::{Fault, FramedEntry};
 pub use gaps::{GAP_BUCKETS, Gaps};
 pub use id::{LedgerId, RequestId, TENANT_BYTES_MAX, TenantId, TenantIdError};
 pub use kind::Kind;
+pub use place::Place;
 pub use reader::Reader;
 pub use record::{
     Counted, End, Identity, Record, RecordCost, RecordError, RecordLine, RecordTiming, RecordUsage,

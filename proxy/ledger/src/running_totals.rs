@@ -21,8 +21,8 @@ use crate::record::{Record, RecordCost};
 /// The part of an entry that changes the running totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// A reservation was opened.
-    Reserve(RequestId),
+    /// A reservation was opened, at this admission.
+    Reserve(RequestId, Timestamp),
     /// The request was posted. Its cost may be unknown, or known in part, and its usage may be
     /// pending.
     Post(RequestId, Option<Money<'a>>, Option<Box<PendingRequest>>),
@@ -61,7 +61,7 @@ impl<'a> Change<'a> {
     #[must_use]
     pub fn of(entry: &'a Entry) -> Self {
         match entry {
-            Entry::Reserve(reserve) => Self::Reserve(reserve.id),
+            Entry::Reserve(reserve) => Self::Reserve(reserve.id, reserve.started_at),
             Entry::Post(record) => Self::of_post(record),
             Entry::Void(void) => Self::Void(void.id),
             Entry::Progress(progress) => Self::Progress(progress.id),
@@ -86,7 +86,7 @@ impl Change<'_> {
     #[must_use]
     pub const fn request(&self) -> Option<RequestId> {
         match self {
-            Self::Reserve(id) | Self::Post(id, ..) | Self::Void(id) | Self::Progress(id) => {
+            Self::Reserve(id, _) | Self::Post(id, ..) | Self::Void(id) | Self::Progress(id) => {
                 Some(*id)
             }
             Self::Correction { .. } | Self::Checkpoint | Self::Refusals => None,
@@ -112,7 +112,7 @@ impl FramedEntry {
         }
         let glance = match self.kind {
             Kind::Reserve => encoding::glance_at_reserve(&self.payload)
-                .map(|(id, at)| Some((at, Change::Reserve(id)))),
+                .map(|(id, at)| Some((at, Change::Reserve(id, at)))),
             Kind::Post => encoding::glance_at_post(&self.payload).map(|post| {
                 let post = post?;
                 let cost = post.owed.map(Money::from);
@@ -150,7 +150,7 @@ impl Change<'_> {
     fn into_owned(self) -> Change<'static> {
         let own = |money: Option<Money<'_>>| money.map(Money::into_owned);
         match self {
-            Self::Reserve(id) => Change::Reserve(id),
+            Self::Reserve(id, at) => Change::Reserve(id, at),
             Self::Post(id, cost, pending) => Change::Post(id, own(cost), pending),
             Self::Void(id) => Change::Void(id),
             Self::Progress(id) => Change::Progress(id),
@@ -180,6 +180,7 @@ pub struct RunningTotals {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OpenRequest {
     seq: u64,
+    started_at: Timestamp,
     /// `None` where nobody carries it over.
     kept: Option<CarriedRequest>,
 }
@@ -190,9 +191,10 @@ impl RunningTotals {
     pub fn add_and_keep(&mut self, seq: u64, change: &Change<'_>, payload: &[u8]) -> bool {
         let kept = || KeptEntry { seq, payload: Arc::from(payload) };
         match change {
-            Change::Reserve(id) => {
+            Change::Reserve(id, started_at) => {
                 self.open.entry(*id).or_insert_with(|| OpenRequest {
                     seq,
+                    started_at: *started_at,
                     kept: Some(CarriedRequest { reserve: kept(), progress: None }),
                 });
                 true
@@ -218,8 +220,9 @@ impl RunningTotals {
     /// is not pending.
     pub fn add(&mut self, seq: u64, change: &Change<'_>) -> bool {
         match change {
-            Change::Reserve(id) => {
-                self.open.entry(*id).or_insert(OpenRequest { seq, kept: None });
+            Change::Reserve(id, started_at) => {
+                let started_at = *started_at;
+                self.open.entry(*id).or_insert(OpenRequest { seq, started_at, kept: None });
                 true
             }
             Change::Post(id, cost, pending) => {
@@ -270,11 +273,14 @@ impl RunningTotals {
         &self.pending
     }
 
-    /// A checkpoint of these sums. It looks at all open reservations, and gives up pending requests
-    /// that are too old.
+    /// Gives up the pending requests that are too old at `now`: a time that nobody doubts.
+    pub fn drop_old_pending(&mut self, now: Timestamp) {
+        self.pending.drop_old(now);
+    }
+
+    /// A checkpoint of these sums. It looks at all open reservations.
     #[must_use]
-    pub fn checkpoint(&mut self, at: Timestamp) -> Checkpoint {
-        self.pending.drop_old(at);
+    pub fn checkpoint(&self, at: Timestamp) -> Checkpoint {
         Checkpoint {
             pending: self.pending.iter().cloned().collect(),
             at,
@@ -284,7 +290,14 @@ impl RunningTotals {
             costs: self.costs.clone(),
             unknown_cost: self.unknown_cost,
             oldest_open: self.open.values().map(|open| open.seq).min(),
+            settled: None,
         }
+    }
+
+    /// Every request that was admitted before this time has ended, at the time `at`.
+    #[must_use]
+    pub fn settled_until(&self, at: Timestamp) -> Timestamp {
+        self.open.values().map(|open| open.started_at).fold(at, Timestamp::min)
     }
 
     fn add_cost(&mut self, cost: Option<&Money<'_>>) {

@@ -6,7 +6,7 @@ use std::thread;
 
 use jiff::Timestamp;
 use taximeter_billing::{Hour, HourKey, Period};
-use taximeter_ledger::{Correction, DecodeError};
+use taximeter_ledger::{Correction, DecodeError, Place};
 use taximeter_system::lanes::Lanes;
 
 use super::Store;
@@ -15,7 +15,7 @@ use super::batch::Hours;
 use super::database::{AdmissionKey, Filter, Written};
 use super::error::StoreError;
 use super::granularity::Granularity;
-use super::post::{Place, Post};
+use super::post::Post;
 
 /// Sums that are gathered before they are compared, and those of one hour more.
 const SUMS_MAX: usize = 4096;

@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use taximeter_billing::{BilledRequest, Hour, HourKey, RunningHour, corrected};
+use jiff::{SignedDuration, Timestamp};
+use taximeter_billing::{BilledRequest, Hour, HourKey, RunningHour, SettledUntil, corrected};
 use taximeter_ledger::{
-    Correction, CostNumbers, DecodeError, Entry, Fault, FramedEntry, Kind, LineQuantities,
-    Position, PostBytes, PostNumbers, Refusals, join_payload,
+    Checkpoint, Correction, CostNumbers, DecodeError, Entry, Fault, FramedEntry, Kind,
+    LineQuantities, Place, Position, PostBytes, PostNumbers, Refusals, Settled, join_payload,
 };
 
 use super::forms::{Form, Forms};
-use super::post::{Place, Post};
+use super::post::Post;
 
 /// Microseconds of an hour.
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -29,6 +29,16 @@ pub(super) struct Batch<'a> {
     pub(super) refusals: Vec<Refusals>,
     /// The journal, and the last entry of it that is part of the batch.
     pub(super) end: Option<(&'a str, Position)>,
+    pub(super) reach: Reach,
+}
+
+/// How far in time the journal of a batch is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// The time of the last entry.
+    pub(super) heard: Option<Timestamp>,
+    /// What the last checkpoint says that says something of open requests.
+    pub(super) settled: Option<SettledUntil>,
 }
 
 /// A request that may be new to the store.
@@ -98,15 +108,27 @@ impl<'a> Batch<'a> {
                 let post = framed.post()?;
                 let place = Place { ledger: framed.ledger, seq: framed.seq };
                 self.push_post(place, post).map_err(|error| framed.unreadable(&error))?;
+                // It was written later, which a period may well wait for.
+                self.reach.heard = self.posts.last().map(|post| post.numbers.started_at);
             }
             Kind::Correction | Kind::Refusals => match framed.entry()? {
                 Entry::Correction(correction) => {
+                    self.reach.heard = Some(correction.made_at);
                     let (seq, payload) = (framed.seq, framed.payload.to_vec().into());
                     self.corrections.push(Amendment { correction, seq, payload });
                 }
-                Entry::Refusals(refusals) => self.refusals.push(*refusals),
+                Entry::Refusals(refusals) => {
+                    self.reach.heard = Some(refusals.at);
+                    self.refusals.push(*refusals);
+                }
                 _ => {}
             },
+            // A start names one that cannot be read.
+            Kind::Checkpoint => {
+                if let Ok(Entry::Checkpoint(checkpoint)) = framed.entry() {
+                    self.reach.pass(&checkpoint);
+                }
+            }
             _ => {}
         }
         self.pass(journal, framed);
@@ -134,6 +156,16 @@ impl<'a> Batch<'a> {
     /// The form of a post of this batch.
     pub(super) fn form(&self, post: &NewPost<'_>) -> Option<&Arc<Form>> {
         self.forms.get(post.form)
+    }
+}
+
+impl Reach {
+    fn pass(&mut self, checkpoint: &Checkpoint) {
+        self.heard = Some(checkpoint.at);
+        let Some(Settled { at, until, request_seconds_max }) = checkpoint.settled else { return };
+        let seconds = i64::try_from(request_seconds_max).unwrap_or(i64::MAX);
+        let request_max = SignedDuration::from_secs(seconds);
+        self.settled = Some(SettledUntil { at, until, request_max });
     }
 }
 

@@ -44,7 +44,7 @@ pub struct BillJob {
     pub zone: Zone,
     /// Only this tenant, if set.
     pub tenant: Option<String>,
-    /// The current time. It decides which part is provisional and what GPUs cost so far.
+    /// The current time. It decides what GPUs cost so far, and that the period is not over.
     pub now: Timestamp,
     /// Amounts in addition to the cost of requests.
     pub terms: Terms,
@@ -153,6 +153,8 @@ impl BillJob {
     where
         E: From<StoreError> + From<BillError> + From<PeriodError> + From<TooLarge>,
     {
+        // It comes first: what is said to be final is in the sums.
+        let status = Some(store.status(self.period, self.now)?);
         let mut invoicer = Invoicer::new(self.period, self.zone.clone(), self.now);
         let (scope, cut) = (self.scope(), Some(invoicer.recent_since()));
         let credits =
@@ -160,13 +162,14 @@ impl BillJob {
         for credit in credits {
             invoicer.add_credit(credit);
         }
-        Ok(invoicer.finish()?)
+        Ok(Invoice { status, ..invoicer.finish()? })
     }
 
     fn bill<E>(&self, store: &mut Store) -> Result<Bill, E>
     where
         E: From<StoreError> + From<BillError> + From<PeriodError>,
     {
+        let status = Some(store.status(self.period, self.now)?);
         let by = self.by.clone().unwrap_or_default();
         let mut biller = Biller::new(self.period, self.zone.clone(), by);
         let scope = self.scope();
@@ -176,7 +179,7 @@ impl BillJob {
         for credit in credits {
             biller.add_credit(credit)?;
         }
-        Ok(biller.finish())
+        Ok(Bill { status, ..biller.finish() })
     }
 
     fn scope(&self) -> Scope<'_> {

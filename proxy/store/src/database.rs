@@ -8,13 +8,23 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
-use taximeter_billing::{Hour, HourKey, Period};
-use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
+use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
+pub(super) use taximeter_columnar::AdmissionKey;
+use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
 use super::error::StoreError;
 use super::granularity::Granularity;
-use super::post::{Place, Post};
+use super::post::Post;
+
+/// What a store has, as nobody feeds it now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AtRest {
+    /// Where its journals of requests and of corrections stood.
+    pub(super) cursors: [Option<Position>; 2],
+    /// The bytes of its free pages.
+    pub(super) free_bytes: u64,
+}
 
 /// A database that keeps requests, corrections, and what both add up to by the hour.
 ///
@@ -23,6 +33,11 @@ use super::post::{Place, Post};
 pub(super) trait Database: fmt::Debug + Send {
     /// The last entry of `journal` that is here.
     fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError>;
+
+    /// Bytes of the data directory that are in pages without content, for later rows.
+    fn free_bytes(&mut self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 
     /// Adds a batch: the requests and corrections that are not here yet (by their ids), what these
     /// add to their hours, and the cursor of the batch's journal.
@@ -119,6 +134,24 @@ pub(super) trait Database: fmt::Debug + Send {
         micros: i64,
         visit: &mut dyn FnMut(Timestamp, RefusalCount) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
+
+    /// How far the gateways are whose journals of requests are here.
+    fn progress(&mut self) -> Result<Vec<GatewayProgress>, StoreError>;
+
+    /// The signed statements of `tenant` for `period` that were issued, in order of their numbers.
+    fn statements(&mut self, tenant: &str, period: Period) -> Result<Vec<String>, StoreError>;
+
+    /// All signed statements that were issued; those of one tenant and period in order.
+    fn all_statements(&mut self) -> Result<Vec<String>, StoreError>;
+
+    /// Keeps a signed statement under the next `number`. Whether that number was free.
+    fn issue(
+        &mut self,
+        tenant: &str,
+        period: Period,
+        number: u32,
+        signed: &str,
+    ) -> Result<bool, StoreError>;
 
     /// How many tenants have requests that were admitted in `period`; 1000 stands for more.
     fn tenants(&mut self, period: Period, tenant: Option<&str>) -> Result<u64, StoreError>;
@@ -244,22 +277,5 @@ impl Filter {
     /// Admitted before, in microseconds since 1970.
     pub(super) fn before(&self) -> i64 {
         self.to.map_or(i64::MAX, Timestamp::as_microsecond)
-    }
-}
-
-/// A place in the order of admission, of a record or between two.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct AdmissionKey {
-    /// Admission, in microseconds since 1970.
-    pub(super) at: i64,
-    /// Id, as bytes; a prefix of it is before it.
-    pub(super) id: Vec<u8>,
-}
-
-impl AdmissionKey {
-    /// The first place behind it: nothing lies between an id and the same with a zero byte more.
-    pub(super) fn next(mut self) -> Self {
-        self.id.push(0);
-        self
     }
 }

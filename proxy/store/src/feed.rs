@@ -60,6 +60,8 @@ pub struct Fed {
     pub stored: u64,
     /// The same for the second journal, that of corrections.
     pub stored_corrections: u64,
+    /// Bytes of the data directory in pages that the store has free for later rows.
+    pub free_bytes: u64,
 }
 
 impl<'a> Feed<'a> {
@@ -113,6 +115,13 @@ impl<'a> Feed<'a> {
         }
         self.stored = 0;
         (self.read)(0)
+    }
+
+    /// The last entry of this journal that a store with this cursor has: 0 where the journal does not
+    /// go on there.
+    pub(super) fn stored_at(&mut self, cursor: Option<Position>) -> u64 {
+        let is_read = self.unread(cursor).is_ok();
+        if is_read { self.stored } else { 0 }
     }
 
     /// Feeds all that is new.
@@ -216,12 +225,18 @@ pub(super) fn feed_all(
     let mut stored = feeds.iter().map(|feed| feed.stored);
     fed.stored = stored.next().unwrap_or(0);
     fed.stored_corrections = stored.next().unwrap_or(0);
+    fed.free_bytes = database.free_bytes()?;
     Ok(fed)
 }
 
 /// Whether entries of this kind leave something in the store.
 pub(super) const fn is_kept(kind: Kind) -> bool {
     matches!(kind, Kind::Post | Kind::Correction | Kind::Refusals)
+}
+
+/// Whether entries of this kind are fed. A checkpoint tells how far the journal is.
+pub(super) const fn is_fed(kind: Kind) -> bool {
+    is_kept(kind) || matches!(kind, Kind::Checkpoint)
 }
 
 /// Reads the entries of the next transaction, in place of what `read` has.

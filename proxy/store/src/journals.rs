@@ -7,7 +7,7 @@ use taximeter_journal::{CORRECTIONS, REQUESTS, read};
 use taximeter_ledger::{Fault, FramedEntry, Kind};
 
 use super::error::ReadError;
-use super::feed::{Entries, Feed, is_kept};
+use super::feed::{Entries, Feed, is_fed};
 use super::keeper::may_write;
 use super::rejected::set_aside;
 
@@ -71,7 +71,7 @@ pub fn set_rejected_aside(
 fn reader(dir: &Path) -> impl FnMut(u64) -> Result<Entries, ReadError> + use<> {
     let dir = dir.to_owned();
     move |from| {
-        let entries = read(&dir, from).only(is_kept).map(|framed| framed.map_err(ReadError::from));
+        let entries = read(&dir, from).only(is_fed).map(|framed| framed.map_err(ReadError::from));
         Ok(Box::new(entries))
     }
 }

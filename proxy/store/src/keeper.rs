@@ -18,11 +18,15 @@ pub(super) const STORE: &str = "store.sqlite";
 pub(super) fn may_write(data_dir: &Path) -> bool {
     let store = data_dir.join(STORE);
     let is_there = store.exists();
-    let is_keeper = keeper(data_dir) == Some(geteuid().as_raw());
     let can_write = |path: &Path, how| access(path, how).is_ok();
-    (is_keeper || (geteuid().is_root() && is_there))
+    (is_keeper(data_dir) || (geteuid().is_root() && is_there))
         && can_write(data_dir, Access::WRITE_OK | Access::EXEC_OK)
         && (!is_there || can_write(&store, Access::READ_OK | Access::WRITE_OK))
+}
+
+/// Whether this process runs as the user of the gateway, whose files are open to it.
+pub(super) fn is_keeper(data_dir: &Path) -> bool {
+    keeper(data_dir) == Some(geteuid().as_raw())
 }
 
 /// Errors: `Closed` where this is root, and `data_dir` belongs to another user. Everybody else has no

@@ -16,6 +16,9 @@
 //! - The store can be rebuilt from the journals and the files of days at any time. It keeps what the
 //!   journals no longer have.
 //!
+//! What the store has may go from the journal: `room.rs` asks for that after each feeding, and before a
+//! start writes anything.
+//!
 //! This crate knows no clients, engines or wire formats. How bills and export formats look is in
 //! `billing`.
 //!
@@ -37,6 +40,16 @@
 //! and shares of GPUs are known only when a bill is made. `terms.rs` computes them for bills,
 //! exports and statements alike, so that all show the same amounts. They become credits and further
 //! hours, and nothing of them is stored.
+//!
+//! # Closed periods and statements
+//!
+//! The feed also reads checkpoints. They say up to when a gateway has written and which of its
+//! requests are open. The store keeps that for each journal of requests (`reached` in both
+//! databases), and `closing.rs` tells from it whether a period is closed (the rule is in `billing`).
+//! It is asked before the sums are read: what is said to be final is in them.
+//!
+//! A final statement is recorded before it is given out (`statements/`): as a file in the data
+//! directory, so that it outlives a store that is built anew, or in a table of the shared database.
 //!
 //! # Corrections
 //!
@@ -88,6 +101,7 @@ mod ask;
 mod audit;
 mod batch;
 pub mod bills;
+mod closing;
 pub mod convert;
 mod cursor;
 mod database;
@@ -108,10 +122,12 @@ pub mod push;
 mod reading;
 pub mod refusals;
 mod rejected;
+mod room;
 pub mod seal_thread;
 mod sealing;
 pub mod signing;
 mod sqlite;
+pub mod statements;
 pub mod terms;
 pub mod verify;
 
@@ -132,7 +148,8 @@ pub use self::feed::{Entries, Fed, Feed};
 pub(crate) use self::granularity::Granularity;
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
 pub use self::keeper::check_keeper;
-pub use self::post::{Place, Post};
+pub use self::post::Post;
+pub use self::room::Cleaner;
 pub use self::sealing::SealPolicy;
 pub use self::sqlite::Held as HeldStore;
 pub use self::sqlite::{DAYS, SealWork, Sealer};

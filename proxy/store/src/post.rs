@@ -2,19 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::BilledRequest;
-use taximeter_ledger::{
-    DecodeError, LedgerId, PostView, Record, RecordCost, RequestId, used_nothing,
-};
+use taximeter_ledger::{DecodeError, Place, PostView, Record, RecordCost, RequestId, used_nothing};
 use taximeter_pricing::Flag;
-
-/// Where an entry is: no other one is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// The ledger.
-    pub ledger: LedgerId,
-    /// The sequence number.
-    pub seq: u64,
-}
 
 /// A request: the members that are added up or searched. The others are not read.
 #[derive(Debug)]

@@ -7,9 +7,11 @@ mod corrector;
 mod fault;
 mod hours;
 mod link;
+mod reached;
 mod rebuild;
 mod refusals;
 mod schema;
+mod statements;
 mod tls;
 
 use std::collections::BTreeSet;
@@ -18,7 +20,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
-use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
 use taximeter_config::PostgresUrl;
 use taximeter_ledger::{Correction, Position, Record, RefusalCount};
 
@@ -68,7 +70,7 @@ impl Postgres {
     /// Errors: `OlderDatabase`, `Format`, `Damaged`, `Unavailable`.
     pub(super) fn open(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         let database = Self::connect(url, gateway)?;
-        database.ask(schema::set_up)?;
+        database.ask(|link| schema::set_up(link, gateway.is_empty()))?;
         Ok(database)
     }
 
@@ -277,6 +279,28 @@ impl Database for Postgres {
 
     fn tenants(&mut self, period: Period, tenant: Option<&str>) -> Result<u64, StoreError> {
         self.ask(|link| ask::tenants(link, period, tenant))
+    }
+
+    fn progress(&mut self) -> Result<Vec<GatewayProgress>, StoreError> {
+        self.ask(reached::progress)
+    }
+
+    fn statements(&mut self, tenant: &str, period: Period) -> Result<Vec<String>, StoreError> {
+        self.ask(|link| statements::read(link, tenant, period))
+    }
+
+    fn all_statements(&mut self) -> Result<Vec<String>, StoreError> {
+        self.ask(statements::read_all)
+    }
+
+    fn issue(
+        &mut self,
+        tenant: &str,
+        period: Period,
+        number: u32,
+        signed: &str,
+    ) -> Result<bool, StoreError> {
+        self.ask(|link| statements::add(link, tenant, period, (number, signed)))
     }
 
     fn refusals(

@@ -116,6 +116,11 @@ impl PublicKey {
         key.map(Self).ok_or_else(|| foreign(path, "public"))
     }
 
+    /// The key with these bytes in base64. `None` if they are no key.
+    pub(crate) fn from_base64(text: &str) -> Option<Self> {
+        BASE64.decode(text).ok()?.try_into().ok().map(Self)
+    }
+
     /// The key in PEM.
     pub fn pem(&self) -> String {
         pem("PUBLIC KEY", &[SPKI_PREFIX.as_slice(), &self.0].concat())

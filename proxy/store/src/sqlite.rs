@@ -10,19 +10,21 @@ mod hold;
 mod hours;
 mod known;
 mod log;
+mod reached;
 mod reading;
 mod rebuild;
 mod refusals;
 mod schema;
 mod sealer;
 mod shrink;
+mod statements;
 
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::export::Entries;
-use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
 use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
@@ -48,6 +50,10 @@ const SUMS_MAX: usize = 2048;
 impl Database for Sqlite {
     fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError> {
         self.ask(|connection| ask::cursor(connection, journal))
+    }
+
+    fn free_bytes(&mut self) -> Result<u64, StoreError> {
+        self.ask(shrink::free_bytes)
     }
 
     fn add(&mut self, batch: &Batch<'_>) -> Result<Added, StoreError> {
@@ -215,6 +221,29 @@ impl Database for Sqlite {
 
     fn tenants(&mut self, period: Period, tenant: Option<&str>) -> Result<u64, StoreError> {
         self.ask_all(|connection, days| days::tenants(connection, days, period, tenant))
+    }
+
+    fn progress(&mut self) -> Result<Vec<GatewayProgress>, StoreError> {
+        let found = self.ask(reached::progress)?;
+        Ok(found.map(|found| reached::named(found, &self.path)).into_iter().collect())
+    }
+
+    fn statements(&mut self, tenant: &str, period: Period) -> Result<Vec<String>, StoreError> {
+        statements::read(&self.path, tenant, period)
+    }
+
+    fn all_statements(&mut self) -> Result<Vec<String>, StoreError> {
+        statements::read_all(&self.path)
+    }
+
+    fn issue(
+        &mut self,
+        tenant: &str,
+        period: Period,
+        number: u32,
+        signed: &str,
+    ) -> Result<bool, StoreError> {
+        statements::add(&self.path, (tenant, period, number), signed)
     }
 
     fn refusals(

@@ -14,6 +14,7 @@ macro_rules! on_postgres {
 
 mod audit;
 mod clock;
+mod closing;
 mod convert;
 mod hours;
 mod pages;
@@ -22,7 +23,9 @@ mod reading;
 mod rebuild;
 mod refusals;
 mod removal;
+mod room;
 mod sealing;
+mod statements;
 
 use std::fs;
 
@@ -51,7 +54,7 @@ fn catch_up(store: &mut Store, entries: &[FramedEntry]) -> Fed {
 }
 
 fn fed(entries: u64, records: u64, stored: u64) -> Fed {
-    Fed { entries, records, stored, corrections: 0, stored_corrections: 0 }
+    Fed { entries, records, stored, corrections: 0, stored_corrections: 0, free_bytes: 0 }
 }
 
 fn records(store: &mut Store, filter: &Filter, limit: Option<u32>) -> Vec<Record> {

@@ -8,6 +8,7 @@ mod exported;
 mod findings;
 mod refusals;
 pub mod statement_journals;
+mod statements;
 mod tally;
 
 use std::path::Path;
@@ -65,6 +66,7 @@ pub fn verify(
         let is_whole = first.is_none_or(|first| first == 1) && !is_written && !store.is_shared();
         requests.refusals.compare(store, is_whole, findings)?;
     }
+    statements::check_statements(store, findings);
     Ok(())
 }
 

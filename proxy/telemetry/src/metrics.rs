@@ -7,6 +7,7 @@ use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use http::Method;
 use jiff::Timestamp;
 use taximeter_config::{Config, GenAi, HistogramBuckets, OtelSettings, Upstream};
+use taximeter_journal::room::Room;
 use taximeter_system::process::Footprint;
 
 use super::active::{Active, ActiveRequests};
@@ -46,6 +47,10 @@ pub struct Vitals {
     pub healthy: bool,
     /// The size of the data directory in bytes; `None` before the first measurement.
     pub dir_bytes: Option<u64>,
+    /// The room of the data directory; `None` before the first measurement.
+    pub room: Option<Room>,
+    /// Days until it has none for new requests; `None` while nobody knows.
+    pub days_left: Option<f64>,
     /// Journal entries that the store lacks; `None` until it was fed.
     pub store_lag: Option<u64>,
     /// Lines of the log that could not be written since the start.
@@ -124,11 +129,6 @@ impl Metrics {
         self.open.decrement(1.0);
     }
 
-    /// Sets the limit of the data directory in bytes.
-    pub fn ledger_may_take(&self, bytes: u64) {
-        self.instruments.number(Instrument::LedgerSizeMax, Vec::new()).set(float(bytes));
-    }
-
     /// Sets whether removal by age waits, because the clock is ahead of the newest entry.
     pub fn clock_is_ahead(&self, is_ahead: bool) {
         let number = self.instruments.number(Instrument::LedgerClockAhead, Vec::new());
@@ -148,13 +148,15 @@ impl Metrics {
 
     /// Every series, ordered by instrument and then by attributes. `vitals` are the current values.
     pub fn readings(&self, vitals: &Vitals) -> Vec<(Instrument, Reading)> {
-        let Vitals { entries, healthy, dir_bytes, store_lag, log_lines_lost, process, upstreams } =
-            vitals;
+        let Vitals { entries, healthy, store_lag, log_lines_lost, process, upstreams, .. } = vitals;
         self.instruments.count(Instrument::LedgerEntries, Vec::new()).absolute(*entries);
         self.instruments.count(Instrument::LogLinesLost, Vec::new()).absolute(*log_lines_lost);
         for (instrument, value) in [
             (Instrument::LedgerHealthy, Some(f64::from(u8::from(*healthy)))),
-            (Instrument::LedgerSize, dir_bytes.map(float)),
+            (Instrument::LedgerSize, vitals.dir_bytes.map(float)),
+            (Instrument::LedgerSizeMax, vitals.room.and_then(|room| room.bytes_max).map(float)),
+            (Instrument::LedgerInodesLeft, vitals.room.and_then(|room| room.files_left).map(float)),
+            (Instrument::LedgerDaysLeft, vitals.days_left),
             (Instrument::StoreLag, store_lag.map(float)),
             (Instrument::ProcessMemory, process.memory_bytes.map(float)),
             (Instrument::ProcessFiles, process.file_descriptors.map(float)),
@@ -181,8 +183,10 @@ impl Metrics {
             let mut names = upstreams.iter().map(|(name, _)| &**name);
             names.any(|name| reading.labels().iter().any(|label| label.value() == name))
         };
-        readings.retain(|(instrument, reading)| {
-            *instrument != Instrument::UpstreamHealthy || is_there(reading)
+        readings.retain(|(instrument, reading)| match instrument {
+            Instrument::UpstreamHealthy => is_there(reading),
+            Instrument::LedgerDaysLeft => vitals.days_left.is_some(),
+            _ => true,
         });
         readings
     }

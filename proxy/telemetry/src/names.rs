@@ -265,7 +265,18 @@ instruments! {
     LedgerSize: "taximeter.ledger.size", Gauge, "By", Any, &[],
         "Size of the data directory: journal, store and everything else.";
     LedgerSizeMax: "taximeter.ledger.size_max", Gauge, "By", Any, &[],
-        "Limit of that size, as set by `ledger.dir_bytes_max`. Absent without a limit.";
+        "Limit of that size: `ledger.dir_bytes_max`, or what it takes and the volume has left, \
+         whichever is less. Absent until it is known.";
+    LedgerInodesLeft: "taximeter.ledger.inodes_left", Gauge, "{inode}", Any, &[],
+        "Inodes that the volume of the data directory has left. Absent if it does not limit them.";
+    LedgerDaysLeft: "taximeter.ledger.days_left", Gauge, "d", Any, &[],
+        "Days until the data directory has no room for new requests, at the rate of the last one or \
+         two days. Absent until that is known, which takes an hour, and while the directory does \
+         not grow.";
+    LedgerHistoryRemoved: "taximeter.ledger.history.removed", Counter, "{file}", Any,
+        &[&[key::CAUSE]],
+        "Files of the ledger's history that were removed before their time to make room, by who has \
+         filled the volume: the data directory (`own`) or other files (`others`).";
     LedgerClockAhead: "taximeter.ledger.clock_ahead", Gauge, "1", Any, &[],
         "1 while nothing is removed by age, because the clock is more than a day ahead of the newest \
          entry.";

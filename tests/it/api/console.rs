@@ -216,6 +216,7 @@ fn figures_are_those_of_the_api() {
     }
     let bill = page(&gateway.admin("/bill"));
     assert_eq!(Value::from(figure(&bill, "data-total=\"billed\"")), total["billed_cost"]);
+    assert!(bill.contains("<span data-status=\"provisional\">provisional: up to "), "{bill}");
     let zeta = page(&gateway.admin("/?tenant=zeta"));
     let of_zeta = gateway.admin("/api/v1/usage?tenant=zeta").json();
     let billed = Value::from(figure(&zeta, "data-total=\"billed\""));

@@ -134,7 +134,10 @@ pub(super) fn entries() -> Vec<Entry> {
     let checkpoint = json!({
         "entry": "checkpoint", "at": "2026-11-01T00:00:00.000001Z", "posts": u64::MAX, "voids": 3,
         "corrections": 1, "costs": {"EUR": "-0.10", "USD": "79228162514264337593543950335"},
-        "unknown_cost": 7, "oldest_open": 1u64 << 40, "pending": [pending, bare]
+        "unknown_cost": 7, "oldest_open": 1u64 << 40, "pending": [pending, bare],
+        "settled": {
+            "at": "2026-10-31T23:59:59.5Z", "until": "1969-12-31T23:00:00Z", "request_seconds_max": 86_400
+        }
     });
     let empty = json!({
         "entry": "checkpoint", "at": "1970-01-01T00:00:00Z", "posts": 0, "voids": 0,

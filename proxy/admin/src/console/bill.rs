@@ -56,6 +56,7 @@ pub(super) async fn bill(
         let invoice = ask(&gateway, move |store, deadline| {
             let tenant = of.as_deref();
             let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant, now };
+            let status = Some(store.status(period, now)?);
             let mut invoicer = Invoicer::new(period, zone.clone(), now);
             let too_large = |tenant: &str| BillError::Overflow { tenant: tenant.to_owned() };
             let credits =
@@ -66,7 +67,8 @@ pub(super) async fn bill(
             for credit in credits {
                 invoicer.add_credit(credit);
             }
-            Ok(invoicer.finish().map_err(|_| too_large("a tenant"))?)
+            let invoice = invoicer.finish().map_err(|_| too_large("a tenant"))?;
+            Ok(Invoice { status, ..invoice })
         })
         .await?;
         Ok(html! {
@@ -77,7 +79,7 @@ pub(super) async fn bill(
                 }
                 (months(period, now, &view))
             }
-            (totals(&invoice, &view))
+            (totals(&invoice))
             (parts(&invoice, tenant.as_deref(), &view))
             (downloads(period, tenant.as_deref(), &view))
         })
@@ -116,7 +118,7 @@ fn months(period: Period, now: Timestamp, view: &View) -> Markup {
     }
 }
 
-fn totals(invoice: &Invoice, view: &View) -> Markup {
+fn totals(invoice: &Invoice) -> Markup {
     let requests: u64 = invoice.tenants.iter().map(|part| part.requests).sum();
     let unknown_costs: u64 = invoice.tenants.iter().map(|part| part.unknown_cost_requests).sum();
     html! {
@@ -135,8 +137,10 @@ fn totals(invoice: &Invoice, view: &View) -> Markup {
                 }
                 p.when {
                     (invoice.period.name(&invoice.zone)) ", " (invoice.zone)
-                    @if let Some(provisional) = &invoice.provisional {
-                        ", up to " (view.time(provisional.until))
+                    @if let Some(status) = &invoice.status {
+                        ", " span data-status=(status.status.as_str()) {
+                            (status.words(&invoice.zone))
+                        }
                     }
                 }
             }

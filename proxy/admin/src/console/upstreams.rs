@@ -125,8 +125,21 @@ fn ledger(ledger: &LedgerStatus, view: &View) -> Markup {
                 }
                 div { dt { "Files" } dd { (bytes(ledger.segments)) } }
                 div { dt { "Bytes" } dd { (bytes(ledger.bytes)) } }
+                div { dt { "Bytes of the data directory" } dd { (bytes(ledger.dir_bytes)) } }
+                div { dt { "Bytes left" } dd { (bytes(ledger.dir_bytes_left)) } }
+                div { dt { "Days left at this rate" } dd { (days_left(ledger)) } }
             }
         }
+    }
+}
+
+/// How long the room lasts, in words where no number says it.
+fn days_left(ledger: &LedgerStatus) -> String {
+    match (ledger.days_left, ledger.bytes_a_day) {
+        (Some(days), _) if days < 10.0 => format!("{days:.1}"),
+        (Some(days), _) => grouped(&format!("{days:.0}")),
+        (None, Some(bytes)) if bytes <= 0.0 => "it does not grow".to_owned(),
+        (None, _) => "unknown".to_owned(),
     }
 }
 

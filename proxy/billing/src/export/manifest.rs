@@ -11,6 +11,7 @@ use super::error::ExportError;
 use super::focus::Charge;
 use super::item::BillItem;
 use super::window::OutsideWindow;
+use crate::closing::PeriodStatus;
 use crate::hours::Hour;
 use crate::period::Period;
 use crate::sums::add_exactly;
@@ -49,8 +50,9 @@ pub struct ManifestPeriod {
     pub from: Timestamp,
     /// First instant after the period.
     pub to: Timestamp,
-    /// `final`, or `provisional` while new requests can still belong to it.
-    pub status: &'static str,
+    /// Whether it is final, and why not.
+    #[serde(flatten)]
+    pub status: PeriodStatus,
 }
 
 /// One file of the export.
@@ -135,10 +137,14 @@ pub struct SequenceRange {
 }
 
 impl Manifest {
-    /// A manifest without files. The period is final if it has ended at `now`.
+    /// A manifest without files.
     #[must_use]
-    pub fn new(format: &'static str, period: Period, tenant: Option<&str>, now: Timestamp) -> Self {
-        let status = if period.to() <= now { "final" } else { "provisional" };
+    pub fn new(
+        format: &'static str,
+        period: Period,
+        tenant: Option<&str>,
+        status: PeriodStatus,
+    ) -> Self {
         Self {
             manifest_version: MANIFEST_VERSION,
             producer: concat!("taximeter ", env!("CARGO_PKG_VERSION")),

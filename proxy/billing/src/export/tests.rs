@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use taximeter_ledger::{Correction, LedgerId, Record, Stage};
 
 use super::*;
+use crate::closing::{PeriodStatus, closing};
 use crate::period::Period;
 
 fn record(change: impl FnOnce(&mut Value)) -> Record {
@@ -394,9 +395,9 @@ fn each_stage_is_a_column_in_seconds() {
 
 #[test]
 fn a_manifest_tells_files_sums_and_sequences() {
-    let (now, period) =
-        ("2026-12-01T00:00:00Z".parse().unwrap(), Period::month("2026-11").unwrap());
-    let mut manifest = Manifest::new("ndjson", period, Some("acme"), now);
+    let period = Period::month("2026-11").unwrap();
+    let status = status_at("2026-12-01T01:00:00Z");
+    let mut manifest = Manifest::new("ndjson", period, Some("acme"), status);
     for (seq, cost) in [(7, true), (9, true), (4, false)] {
         let record = record(|record| {
             record["seq"] = json!(seq);
@@ -413,9 +414,19 @@ fn a_manifest_tells_files_sums_and_sequences() {
     assert_eq!(told["sequences"]["pod 1/0"], json!({"first": 4, "last": 9, "records": 3}));
 }
 
+/// The status of November at this time, in a store that nobody feeds.
+fn status_at(now: &str) -> PeriodStatus {
+    let (now, period) = (now.parse().unwrap(), Period::month("2026-11").unwrap());
+    PeriodStatus::new(period, closing(period.to(), &[], now), now)
+}
+
 #[test]
-fn a_period_that_is_not_over_is_provisional() {
-    let last = "2026-11-30T23:59:59.999999999Z".parse().unwrap();
-    let manifest = Manifest::new("focus", Period::month("2026-11").unwrap(), None, last);
-    assert_eq!(manifest.period.status, "provisional");
+fn a_period_that_is_not_closed_is_provisional() {
+    for now in ["2026-11-30T23:59:59.999999999Z", "2026-12-01T00:59:59Z"] {
+        let period = Period::month("2026-11").unwrap();
+        let manifest = Manifest::new("focus", period, None, status_at(now));
+        let told: Value = serde_json::from_slice(&manifest.to_json().unwrap()).unwrap();
+        assert_eq!(told["period"]["status"], "provisional");
+        assert_eq!(told["period"]["closes_at"], "2026-12-01T01:00:00Z");
+    }
 }

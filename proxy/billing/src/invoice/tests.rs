@@ -1,4 +1,5 @@
 use super::*;
+use crate::closing::closing;
 use crate::credit::Covered;
 use crate::fixtures;
 use crate::invoice as shown;
@@ -115,7 +116,9 @@ fn what_is_owed_so_far_comes_with_a_forecast() {
     assert_eq!(invoice.totals["USD"], decimal("27"));
     // 27 so far, 2 a day in the last seven, ten days to go.
     assert_eq!(provisional.forecast["USD"], decimal("47"));
-    let text = shown(&invoice, 100, "");
+    let now = instant("2026-11-21").unwrap();
+    let status = PeriodStatus::new(invoice.period, closing(invoice.period.to(), &[], now), now);
+    let text = shown(&Invoice { status: Some(status), ..invoice }, 100, "");
     assert!(text.starts_with("Invoice for 2026-11 (UTC), provisional: up to 2026-11-21 00:00\n"));
     assert!(text.contains("Forecast for the whole period: 47.00 USD"), "{text}");
 }

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use rust_decimal::{Decimal, RoundingStrategy};
 
+use crate::closing::PeriodStatus;
+use crate::zone::Zone;
+
 /// Most decimal places of money in tables.
 pub(super) const PLACES: u32 = 6;
 /// Fewest decimal places of money, as on a receipt.
@@ -35,6 +38,14 @@ impl TextColumn {
         let _ =
             if self.right { write!(out, "{text:>width$}") } else { write!(out, "{text:<width$}") };
     }
+}
+
+/// Ends a heading with whether what is below is final.
+pub(super) fn write_status(out: &mut String, status: Option<&PeriodStatus>, zone: &Zone) {
+    if let Some(status) = status {
+        let _ = write!(out, ", {}", status.words(zone));
+    }
+    out.push_str("\n\n");
 }
 
 /// Rounded, without zeros at the end.

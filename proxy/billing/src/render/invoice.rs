@@ -7,7 +7,7 @@ use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::columns::{
     PLACES_MIN, TextColumn, grouped, money, printable, requests_of, rounded, shorten, sum_of,
-    write_columns, write_rounding,
+    write_columns, write_rounding, write_status,
 };
 use crate::credit::{Covered, Credit};
 use crate::invoice::{Invoice, InvoiceLine, TenantInvoice};
@@ -23,12 +23,9 @@ const PRICED_TOKENS: i64 = 1_000_000;
 /// rounded parts add up to another number. `empty` takes the place of an invoice without requests.
 #[must_use]
 pub fn invoice(invoice: &Invoice, width: usize, empty: &str) -> String {
-    let mut out = format!("Invoice for {}", invoice.period.heading(&invoice.zone));
-    if let Some(provisional) = &invoice.provisional {
-        let until = invoice.zone.civil(provisional.until).strftime("%Y-%m-%d %H:%M");
-        let _ = write!(out, ", provisional: up to {until}");
-    }
-    out.push_str("\n\n");
+    let heading = invoice.period.heading(&invoice.zone);
+    let mut out = format!("Invoice for {heading}");
+    write_status(&mut out, invoice.status.as_ref(), &invoice.zone);
     if invoice.tenants.is_empty() {
         return out + empty + "\n";
     }

@@ -4,18 +4,24 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::bill::Bill;
+use crate::closing::PeriodStatus;
 use crate::credit::Credit;
 use crate::group::Grouping;
 use crate::sums::Sums;
 
 /// The bill as one JSON object over several lines, exact.
 ///
-/// `{"period": {"from", "to", "zone"}, "currency", "by": [names], "rows": [...], "credits": [...],
+/// `{"period": {"from", "to", "zone", "status"}, "currency", "by": [names], "rows": [...], "credits": [...],
 /// "total": {...}}`. A row has one member for each dimension, with its name, and then the sums.
 #[must_use]
 pub fn json(bill: &Bill) -> String {
     let document = Document {
-        period: Ends { from: bill.period.from(), to: bill.period.to(), zone: bill.zone.name() },
+        period: Ends {
+            from: bill.period.from(),
+            to: bill.period.to(),
+            zone: bill.zone.name(),
+            status: bill.status.as_ref(),
+        },
         currency: bill.currency.as_deref(),
         by: bill.by.dimensions().iter().map(ToString::to_string).collect(),
         rows: bill
@@ -45,6 +51,8 @@ struct Ends<'a> {
     from: Timestamp,
     to: Timestamp,
     zone: &'a str,
+    #[serde(flatten)]
+    status: Option<&'a PeriodStatus>,
 }
 
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::columns::{
     PLACES_MIN, TextColumn, grouped, money, printable, requests_of, rounded, shorten, sum_of,
-    write_columns, write_rounding,
+    write_columns, write_rounding, write_status,
 };
 use rust_decimal::Decimal;
 
@@ -20,7 +20,8 @@ use crate::sums::Sums;
 /// takes the place of a bill without requests.
 #[must_use]
 pub fn table(bill: &Bill, width: usize, empty: &str) -> String {
-    let mut out = format!("Bill for {}\n\n", bill.period.heading(&bill.zone));
+    let mut out = format!("Bill for {}", bill.period.heading(&bill.zone));
+    write_status(&mut out, bill.status.as_ref(), &bill.zone);
     if bill.rows.is_empty() {
         return out + empty + "\n";
     }

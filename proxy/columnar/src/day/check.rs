@@ -1,17 +1,14 @@
 //! Checks all that a file says about itself.
 
-use std::collections::BTreeMap;
-
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use rust_decimal::Decimal;
 use sha2::{Digest as _, Sha256};
-use taximeter_ledger::{LedgerId, RequestId, TenantId};
+use taximeter_ledger::{RequestId, TenantId};
 
 use super::file::DayFile;
-use super::footer::{Footer, LedgerRange};
+use super::footer::Footer;
 use super::scan::Row;
-use super::writer::{add_cost, digest};
+use super::totals::{DayTotals, digest};
 use crate::error::{Part, ReadError};
 use crate::kept::{Bounds, ReadAt, RowFilter, hex};
 use crate::record::place_of;
@@ -106,16 +103,14 @@ fn identify<R: ReadAt + 'static>(checked: &mut Checked, file: &DayFile<R>, expec
     }
 }
 
-/// What the rows that were read add up to.
+/// What was read so far.
 #[derive(Default)]
 struct Seen {
-    ledgers: BTreeMap<LedgerId, LedgerRange>,
-    costs: BTreeMap<String, Option<Decimal>>,
-    content: Sha256,
+    totals: DayTotals,
     last: Option<(TenantId, RequestId)>,
 }
 
-/// The same of one row group.
+/// What was read of one row group.
 #[derive(Default)]
 struct OfGroup {
     content: Sha256,
@@ -138,7 +133,8 @@ fn rows<R: ReadAt + 'static>(checked: &mut Checked, file: &DayFile<R>) -> Result
                 let what = belongs(&seen, file, group, row)?;
                 of.what = of.what.take().or(what);
                 digest(&mut of.content, row.place, row.payload);
-                add(&mut seen, row);
+                seen.totals.add(row.place, row.record, row.payload);
+                seen.last = Some((row.record.tenant.clone(), row.record.id));
             }
         }
     }
@@ -149,7 +145,7 @@ fn rows<R: ReadAt + 'static>(checked: &mut Checked, file: &DayFile<R>) -> Result
             checked.find(Part::Group(group), what);
         }
     }
-    sums(checked, file.footer(), seen);
+    sums(checked, file.footer(), seen.totals);
     Ok(())
 }
 
@@ -185,31 +181,15 @@ fn belongs<R: ReadAt + 'static>(
     })
 }
 
-fn add(seen: &mut Seen, row: Row<'_>) {
-    let place = row.place;
-    digest(&mut seen.content, place, row.payload);
-    add_cost(&mut seen.costs, row.record);
-    seen.last = Some((row.record.tenant.clone(), row.record.id));
-    let range = seen.ledgers.entry(place.ledger).or_insert(LedgerRange {
-        ledger: place.ledger,
-        first: place.seq,
-        last: place.seq,
-        rows: 0,
-    });
-    (range.first, range.last) = (range.first.min(place.seq), range.last.max(place.seq));
-    range.rows += 1;
-}
-
 /// Compares sums with those of the footer.
-fn sums(checked: &mut Checked, footer: &Footer, seen: Seen) {
-    let Seen { ledgers, costs, content, .. } = seen;
-    let costs: BTreeMap<_, _> =
-        costs.into_iter().filter_map(|(currency, sum)| Some((currency, sum?))).collect();
+fn sums(checked: &mut Checked, footer: &Footer, totals: DayTotals) {
+    let mut read = footer.clone();
+    totals.tell(&mut read);
     for (what, is_same) in [
         ("number of rows", checked.rows == footer.rows),
-        ("digest of the rows", hex(&content.finalize()) == footer.sha256),
-        ("ledgers", ledgers.into_values().eq(footer.ledgers.iter().cloned())),
-        ("costs", costs == footer.costs),
+        ("digest of the rows", read.sha256 == footer.sha256),
+        ("ledgers", read.ledgers == footer.ledgers),
+        ("costs", read.costs == footer.costs),
     ] {
         if !is_same {
             checked.find(Part::Footer, format!("the {what} are not those of the rows"));

@@ -22,6 +22,15 @@ pub struct AdmissionKey {
     pub id: Vec<u8>,
 }
 
+impl AdmissionKey {
+    /// The first place behind it: nothing lies between an id and the same with a zero byte more.
+    #[must_use]
+    pub fn next(mut self) -> Self {
+        self.id.push(0);
+        self
+    }
+}
+
 impl<R: ReadAt + 'static> DayFile<R> {
     /// Opens a file.
     ///

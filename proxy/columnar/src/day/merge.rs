@@ -3,14 +3,13 @@
 use std::cmp::Ordering;
 use std::io::Write;
 
-use taximeter_ledger::RequestId;
+use taximeter_ledger::{Place, RequestId};
 
 use super::file::DayFile;
 use super::scan::{Row, Scan};
 use super::writer::DayWriter;
 use crate::error::{ReadError, WriteError};
 use crate::kept::{ReadAt, RowFilter};
-use crate::place::Place;
 
 /// Why files are not merged.
 #[derive(Debug, thiserror::Error)]

@@ -4,14 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
-use taximeter_ledger::RequestId;
+use taximeter_ledger::{Place, RequestId};
 use twox_hash::XxHash64;
 
 use super::file::{AdmissionKey, DayFile};
 use super::scan::{Plan, Row};
 use crate::error::ReadError;
 use crate::kept::{ReadAt, RowFilter, RowRanges, batches, common, push};
-use crate::place::Place;
 use crate::record::place_of;
 
 /// Bytes of a block of a Bloom filter.
@@ -30,6 +29,11 @@ impl<K: Ord> Least<K> {
     /// Whether one with a key from `key` on can still be among the least.
     fn may_take(&self, key: &K) -> bool {
         self.heap.len() < self.limit || self.heap.peek().is_some_and(|(most, _)| key < most)
+    }
+
+    /// Whether there are enough, and the largest of them is as `is_before` says.
+    fn is_full(&self, is_before: impl FnOnce(&K) -> bool) -> bool {
+        self.heap.len() >= self.limit && self.heap.peek().is_none_or(|(most, _)| is_before(most))
     }
 
     fn push(&mut self, key: K, at: At) {
@@ -89,9 +93,17 @@ impl<R: ReadAt + 'static> DayFile<R> {
             if !least.may_take(&AdmissionKey { at: page.least, id: Vec::new() }) {
                 break;
             }
-            self.keys(&page, filter, |key, at| {
+            if from.is_some_and(|from| page.most < from.at) {
+                continue;
+            }
+            self.keys(&page, filter, |at, id, row| {
+                // Most rows are told by their time alone.
+                if from.is_some_and(|from| at < from.at) || least.is_full(|most| most.at < at) {
+                    return;
+                }
+                let key = AdmissionKey { at, id: id.to_vec() };
                 if from.is_none_or(|from| key >= *from) {
-                    least.push(key, at);
+                    least.push(key, row);
                 }
             })?;
         }
@@ -118,9 +130,17 @@ impl<R: ReadAt + 'static> DayFile<R> {
             if !least.may_take(&Reverse(last)) {
                 break;
             }
-            self.keys(&page, filter, |key, at| {
+            if before.is_some_and(|before| page.least > before.at) {
+                continue;
+            }
+            self.keys(&page, filter, |at, id, row| {
+                let is_late = before.is_some_and(|before| at > before.at);
+                if is_late || least.is_full(|Reverse(most)| most.at > at) {
+                    return;
+                }
+                let key = AdmissionKey { at, id: id.to_vec() };
                 if before.is_none_or(|before| key < *before) {
-                    least.push(Reverse(key), at);
+                    least.push(Reverse(key), row);
                 }
             })?;
         }
@@ -172,12 +192,12 @@ impl<R: ReadAt + 'static> DayFile<R> {
         Ok(pages)
     }
 
-    /// The key of each row of a page that `filter` takes.
+    /// The time, the id and the place of each row of a page that `filter` takes.
     fn keys(
         &self,
         page: &TimePage,
         filter: &RowFilter,
-        mut visit: impl FnMut(AdmissionKey, At),
+        mut visit: impl FnMut(i64, &[u8], At),
     ) -> Result<(), ReadError> {
         let group = page.group;
         let mut ids = self.cursor(group, "id")?;
@@ -196,7 +216,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
                     .zip(id)
                     .ok_or_else(|| ReadError::group(group, "a row has no key"))?;
                 if filter.takes_time(at) && filter.takes_tenant(tenant) {
-                    visit(AdmissionKey { at, id: id.to_vec() }, (group, row));
+                    visit(at, id, (group, row));
                 }
             }
         }

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use taximeter_ledger::Record;
+use taximeter_ledger::{Place, Record};
 
 use super::file::DayFile;
 use crate::error::ReadError;
 use crate::kept::{BATCH_ROWS, Cursor, ReadAt, RowFilter, RowRanges};
-use crate::place::Place;
 use crate::record::{COUNT, Draft, place_of, setters};
 
 /// A row.

@@ -12,13 +12,12 @@ use jiff::Timestamp;
 use jiff::civil::{Date, date};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
-use taximeter_ledger::{Gaps, LedgerId, Record, RecordError, Stages};
+use taximeter_ledger::{Gaps, LedgerId, Place, Record, RecordError, Stages};
 use uuid::Uuid;
 
 use super::*;
 use crate::error::WriteError;
 use crate::kept::{ReadAt, RowFilter};
-use crate::place::Place;
 use crate::samples::{DAY, record, records};
 use crate::table::Layout;
 
@@ -122,7 +121,7 @@ fn columns_say_all_of_a_record_that_is_not_extreme() {
         change(&mut record);
         record
     };
-    let all: [fn(&mut Record); 12] = [
+    let all: [fn(&mut Record); 14] = [
         |_| {},
         |it| it.request_id = it.id.to_string(),
         |it| it.error = Some(RecordError::default()),
@@ -138,6 +137,11 @@ fn columns_say_all_of_a_record_that_is_not_extreme() {
             let cost = it.cost.as_mut().unwrap();
             cost.lines[0].list_unit_price = Some("0.0000050".parse().unwrap());
             cost.list_amount = Decimal::ONE * "0.0000050".parse::<Decimal>().unwrap();
+        },
+        |it| it.cost.iter_mut().for_each(|cost| cost.amount = cost.amount.normalize()),
+        |it| {
+            let cost = it.cost.as_mut().unwrap();
+            (cost.amount, cost.list_amount) = ("7.500".parse().unwrap(), "8.0".parse().unwrap());
         },
         |it| {
             it.timing.stages = Some(Stages::lasting([Some(Duration::from_micros(7)); 9]));

@@ -5,14 +5,13 @@ use std::io::Write;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use rust_decimal::Decimal;
 use sha2::{Digest as _, Sha256};
-use taximeter_ledger::{LedgerId, Record, RequestId, TenantId};
+use taximeter_ledger::{Place, Record, RequestId, TenantId};
 
-use super::footer::{FOOTER_KEY, FORMAT, Footer, LedgerRange};
+use super::footer::{FOOTER_KEY, FORMAT, Footer};
+use super::totals::{DayTotals, digest};
 use crate::error::WriteError;
 use crate::kept::{KeptWriter, Sealed, hex};
-use crate::place::Place;
 use crate::record::{Form, Kept, fields, keep};
 use crate::table::{Layout, ROWS_MAX, Rows};
 
@@ -26,9 +25,7 @@ pub struct DayWriter<W: Write + Send> {
     /// Rows that are encoded at once.
     rows_max: usize,
     footer: Footer,
-    ledgers: BTreeMap<LedgerId, LedgerRange>,
-    costs: BTreeMap<String, Option<Decimal>>,
-    content: Sha256,
+    totals: DayTotals,
     of_group: Sha256,
     last: Option<(TenantId, RequestId)>,
     scratch: Vec<u8>,
@@ -85,9 +82,7 @@ impl<W: Write + Send> DayWriter<W> {
             rows,
             rows_max,
             footer,
-            ledgers: BTreeMap::new(),
-            costs: BTreeMap::new(),
-            content: Sha256::new(),
+            totals: DayTotals::default(),
             of_group: Sha256::new(),
             last: None,
             scratch: Vec::new(),
@@ -118,18 +113,9 @@ impl<W: Write + Send> DayWriter<W> {
         keep(&mut self.rows, kept, payload, &mut self.scratch)?;
         let key = (record.tenant.clone(), record.id);
         self.last = Some(key);
-        digest(&mut self.content, place, payload);
+        self.totals.add(place, record, payload);
         digest(&mut self.of_group, place, payload);
-        let range = self.ledgers.entry(place.ledger).or_insert(LedgerRange {
-            ledger: place.ledger,
-            first: place.seq,
-            last: place.seq,
-            rows: 0,
-        });
-        (range.first, range.last) = (range.first.min(place.seq), range.last.max(place.seq));
-        range.rows += 1;
         self.footer.rows += 1;
-        add_cost(&mut self.costs, record);
         if self.rows.len() >= self.rows_max || self.rows.bytes() >= HELD_BYTES_MAX {
             self.write()?;
         }
@@ -144,11 +130,8 @@ impl<W: Write + Send> DayWriter<W> {
         self.write()?;
         self.writer.end_group()?;
         self.end_group();
-        let Self { writer, mut footer, ledgers, costs, content, .. } = self;
-        footer.ledgers = ledgers.into_values().collect();
-        footer.costs =
-            costs.into_iter().filter_map(|(currency, sum)| Some((currency, sum?))).collect();
-        footer.sha256 = hex(&content.finalize());
+        let Self { writer, mut footer, totals, .. } = self;
+        totals.tell(&mut footer);
         let file = writer.finish(FOOTER_KEY, serde_json::to_string(&footer)?)?;
         Ok(SealedDay { file, footer })
     }
@@ -188,28 +171,4 @@ impl<W: Write + Send> DayWriter<W> {
             self.footer.groups.push(hex(&of_group.finalize()));
         }
     }
-}
-
-/// Adds a row to a digest.
-pub(super) fn digest(to: &mut Sha256, place: Place, payload: &[u8]) {
-    to.update(place.ledger.0.as_bytes());
-    to.update(place.seq.to_le_bytes());
-    to.update(u32::try_from(payload.len()).unwrap_or(u32::MAX).to_le_bytes());
-    to.update(payload);
-}
-
-/// Adds what a record owes. `None` stands for a sum that cannot be kept exactly.
-pub(super) fn add_cost(costs: &mut BTreeMap<String, Option<Decimal>>, record: &Record) {
-    let Some(owed) = record.owed() else { return };
-    let amount = owed.amount.normalize();
-    match costs.get_mut(&owed.currency) {
-        Some(sum) => *sum = sum.and_then(|sum| add_exactly(sum, amount)),
-        None => drop(costs.insert(owed.currency.clone(), Some(amount))),
-    }
-}
-
-/// `a` + `b`. `None` if digits would be dropped.
-fn add_exactly(a: Decimal, b: Decimal) -> Option<Decimal> {
-    let sum = a.checked_add(b)?;
-    (sum.scale() >= a.scale().max(b.scale())).then(|| sum.normalize())
 }

@@ -5,7 +5,7 @@ mod cost;
 mod request;
 mod usage;
 
-pub(super) use self::column::Column;
+pub(crate) use self::column::Column;
 pub(crate) use self::column::Set;
 
 /// Number of columns.

@@ -19,6 +19,7 @@ pub(crate) struct Draft {
     pub(super) ledger: LedgerId,
     pub(super) cost: Option<CostDraft>,
     pub(super) cost_known: Option<CostDraft>,
+    pub(super) places: Places,
     /// Microseconds.
     pub(super) stages: Option<[Option<u64>; Stage::ALL.len()]>,
     /// The payload of an entry that the columns do not say all of.
@@ -73,7 +74,8 @@ impl Draft {
             resource: BTreeMap::new(),
         };
         let ledger = LedgerId::UNKNOWN;
-        Self { record, ledger, cost: None, cost_known: None, stages: None, payload: None }
+        let places = Places::default();
+        Self { record, ledger, cost: None, cost_known: None, places, stages: None, payload: None }
     }
 
     /// The ledger and the sequence number of the entry.
@@ -90,29 +92,75 @@ impl Draft {
     ///
     /// `has_own_id` says whether the client's id is that of the request.
     pub(crate) fn finish(self, has_own_id: bool) -> Result<Record, Misfit> {
-        let Self { mut record, cost, cost_known, stages, .. } = self;
+        let Self { mut record, cost, cost_known, places, stages, .. } = self;
         if has_own_id {
             record.request_id = record.id.to_string();
         }
-        record.cost = cost.map(|cost| cost.finish(false)).transpose()?;
-        record.cost_known = cost_known.map(|cost| cost.finish(true)).transpose()?;
+        record.cost = cost.map(|cost| cost.finish(false, places)).transpose()?;
+        record.cost_known = cost_known.map(|cost| cost.finish(true, places)).transpose()?;
         record.timing.stages = stages
             .map(|stages| Stages::lasting(stages.map(|micros| micros.map(Duration::from_micros))));
         Ok(record)
     }
 }
 
+/// Digits after the point of the amounts of a cost. `None` if they are those that are likely: a column
+/// of decimals has one number of digits for all rows.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Places {
+    pub(super) amount: Option<u32>,
+    pub(super) list_amount: Option<u32>,
+}
+
+impl Places {
+    pub(super) fn of_amount(cost: &RecordCost) -> Option<u32> {
+        let places = cost.amount.scale();
+        (likely_amount(&cost.lines, cost.amount).scale() != places).then_some(places)
+    }
+
+    pub(super) fn of_list_amount(cost: &RecordCost) -> Option<u32> {
+        let places = cost.list_amount.scale();
+        let likely = likely_list_amount(&cost.lines, cost.amount, cost.list_amount);
+        (likely.scale() != places).then_some(places)
+    }
+}
+
+/// `amount` with the digits of the sum of its lines.
+fn likely_amount(lines: &[RecordLine], amount: Decimal) -> Decimal {
+    written_as([sum(lines, |line| Some(line.amount))], amount)
+}
+
+/// `list_amount` with the digits of the amount, or of the sum of its lines at list price.
+fn likely_list_amount(lines: &[RecordLine], amount: Decimal, list_amount: Decimal) -> Decimal {
+    let listed = sum(lines, |line| line.count().checked_mul(line.list_price()));
+    written_as([Some(amount), listed], list_amount)
+}
+
+fn sum(lines: &[RecordLine], amount: fn(&RecordLine) -> Option<Decimal>) -> Option<Decimal> {
+    lines.iter().try_fold(Decimal::ZERO, |sum, line| sum.checked_add(amount(line)?))
+}
+
+/// `amount` as one of those that are equal to it is written, or without zeros at its end.
+fn written_as<const N: usize>(likely: [Option<Decimal>; N], amount: Decimal) -> Decimal {
+    let found = likely.into_iter().flatten().find(|likely| *likely == amount);
+    found.unwrap_or_else(|| amount.normalize())
+}
+
+/// The same number with so many digits after the point.
+fn with_places(mut amount: Decimal, places: Option<u32>) -> Decimal {
+    if let Some(places) = places {
+        amount.rescale(places);
+    }
+    amount
+}
+
 impl CostDraft {
-    fn finish(self, at_least: bool) -> Result<RecordCost, Misfit> {
+    fn finish(self, at_least: bool, places: Places) -> Result<RecordCost, Misfit> {
         let lines = self.lines;
-        let sum = |amount: fn(&RecordLine) -> Option<Decimal>| {
-            lines.iter().try_fold(Decimal::ZERO, |sum, line| sum.checked_add(amount(line)?))
-        };
-        let amount = self.amount.ok_or(Misfit)?;
-        let list_amount = self.list_amount.ok_or(Misfit)?;
-        let amount = written_as([sum(|line| Some(line.amount))], amount);
-        let listed = sum(|line| line.count().checked_mul(line.list_price()));
-        let list_amount = written_as([Some(amount), listed], list_amount);
+        let amount = likely_amount(&lines, self.amount.ok_or(Misfit)?);
+        let amount = with_places(amount, places.amount);
+        let list_amount = likely_list_amount(&lines, amount, self.list_amount.ok_or(Misfit)?);
+        let list_amount = with_places(list_amount, places.list_amount);
         Ok(RecordCost {
             at_least,
             currency: self.currency.ok_or(Misfit)?,
@@ -123,10 +171,4 @@ impl CostDraft {
             lines,
         })
     }
-}
-
-/// `amount` with the digits after the point that it most likely had: a column has one number of
-/// digits for all rows. Its value stays the same.
-fn written_as<const N: usize>(likely: [Option<Decimal>; N], amount: Decimal) -> Decimal {
-    likely.into_iter().flatten().find(|likely| *likely == amount).unwrap_or(amount)
 }

@@ -3,12 +3,16 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use taximeter_ledger::{
     CarriedRequest, Change, Digest, EncodedEntry, Entry, Framer, LedgerId, PendingRequests,
     Position, RunningTotals, StringsSoFar,
 };
+
+use super::super::retain::AgeWait;
+use super::settling::Settling;
 
 /// Frames that are written together.
 #[derive(Debug)]
@@ -45,6 +49,7 @@ pub(in super::super) struct Frames {
     segment_filled: u64,
     /// A segment that is this long is followed by another one.
     segment_bytes: u64,
+    settling: Settling,
 }
 
 /// Where a segment begins.
@@ -81,7 +86,7 @@ impl Frames {
     /// `segment_filled` bytes.
     pub(in super::super) fn new(
         framer: Framer,
-        tally: RunningTotals,
+        (tally, ages): (RunningTotals, Arc<AgeWait>),
         segment_filled: u64,
         segment_bytes: u64,
     ) -> Self {
@@ -95,6 +100,7 @@ impl Frames {
             is_checked: true,
             segment_filled,
             segment_bytes,
+            settling: Settling::new(ages),
         }
     }
 
@@ -114,9 +120,7 @@ impl Frames {
     ) -> usize {
         let before = self.bytes.len();
         if self.segment_filled >= self.segment_bytes && !self.is_checked {
-            let carried = self.tally.carried();
-            self.cuts.push_back(Cut { at: before, before: self.last(), carried });
-            self.segment_filled = 0;
+            self.cut();
             self.check(now);
         }
         self.append(entry);
@@ -125,9 +129,31 @@ impl Frames {
         self.bytes.len() - before
     }
 
-    /// Adds a checkpoint, unless the last entry is one. The bytes added.
+    fn cut(&mut self) {
+        let (at, before, carried) = (self.bytes.len(), self.last(), self.tally.carried());
+        self.cuts.push_back(Cut { at, before, carried });
+        self.segment_filled = 0;
+    }
+
+    /// Adds a checkpoint because time has passed, whatever the last entry is. The bytes added.
+    pub(super) fn mark(&mut self, now: fn() -> Timestamp) -> usize {
+        if self.segment_filled >= self.segment_bytes {
+            self.cut();
+        }
+        self.is_checked = false;
+        self.check(now)
+    }
+
+    /// Adds a checkpoint, unless the last entry is one. The bytes added. Gives up what is too old
+    /// before that, unless the wall clock is in doubt.
     pub(super) fn check(&mut self, now: fn() -> Timestamp) -> usize {
-        let checkpoint = Entry::Checkpoint(Box::new(self.tally.checkpoint(now())));
+        if let Some(time) = self.settling.age_wait.time() {
+            self.tally.drop_old_pending(time);
+        }
+        let at = now();
+        let mut checkpoint = self.tally.checkpoint(at);
+        checkpoint.settled = self.settling.says(at, self.tally.settled_until(at));
+        let checkpoint = Entry::Checkpoint(Box::new(checkpoint));
         let mut payload = Vec::new();
         match EncodedEntry::new(&checkpoint, &mut payload) {
             Ok(entry) if !mem::replace(&mut self.is_checked, true) => self.append(&entry),
@@ -177,6 +203,16 @@ impl Frames {
     /// The requests whose usage is pending.
     pub(super) const fn pending(&self) -> &PendingRequests {
         self.tally.pending()
+    }
+
+    /// Up to when everything is settled at the time `at`.
+    pub(super) fn settled_until(&self, at: Timestamp) -> Timestamp {
+        self.tally.settled_until(at)
+    }
+
+    /// What is known of time.
+    pub(super) const fn settling(&mut self) -> &mut Settling {
+        &mut self.settling
     }
 
     /// Bytes that are not taken.

@@ -156,6 +156,7 @@ pub(super) fn each_kind() -> Vec<Entry> {
         unknown_cost: 3,
         oldest_open: Some(1),
         pending: vec![pending(tenant.clone())],
+        settled: None,
     };
     let correction = Correction {
         id: id(8),

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use taximeter_ledger::{Completion, Correction, PendingRequest, RecordUsage, TenantId};
 
+use super::bench::price;
 use super::*;
 
 fn pending_post(number: u128) -> Entry {
@@ -167,4 +168,55 @@ fn what_is_no_longer_kept_is_told() {
     }
     assert_eq!(bench.events(), ["PendingDropped"]);
     assert_eq!(journal.state().pending, taximeter_ledger::PENDING_MAX);
+}
+
+/// The clock of a machine that is 500 days ahead of its ledger, or right.
+fn clock_of(days: i64) -> fn() -> Timestamp {
+    match days {
+        500 => || Timestamp::from_second(500 * 86_400).unwrap(),
+        40 => || Timestamp::from_second(40 * 86_400).unwrap(),
+        _ => || Timestamp::from_second(60).unwrap(),
+    }
+}
+
+fn open_at(bench: &Bench, now: fn() -> Timestamp) -> Journal {
+    let options = Options { now, ..bench.options(OnDamage::Strict) };
+    let disk = Arc::new(bench.scripted());
+    Journal::open_on(bench.dir.path(), options, &price, disk).unwrap().0
+}
+
+/// Opens the journal with this clock, and gives the number of pending requests after it has begun
+/// segments.
+fn pending_after(bench: &Bench, now: fn() -> Timestamp) -> usize {
+    let journal = open_at(bench, now);
+    let before = bench.segments().len();
+    for number in 1_000.. {
+        append(&journal, &reserve(number)).unwrap();
+        append(&journal, &void(number)).unwrap();
+        if bench.segments().len() > before + 2 {
+            break;
+        }
+    }
+    journal.state().pending
+}
+
+#[test]
+fn nothing_pending_is_given_up_because_of_its_age_while_the_clock_is_ahead() {
+    let filled = || {
+        let bench = Bench { segment_bytes: 1_000, ..Bench::new(Durability::Os) };
+        let journal = open_at(&bench, clock_of(0));
+        for number in [1, 2] {
+            begin(&journal, number);
+        }
+        drop(journal);
+        bench
+    };
+    let bench = filled();
+    assert_eq!(pending_after(&bench, clock_of(500)), 2, "the clock is ahead");
+    assert_eq!(pending_after(&bench, clock_of(0)), 2, "the clock was set right");
+    // The time is known by now, and those who begin have what the file says of it.
+    let bench = filled();
+    let right = Timestamp::from_second(40 * 86_400).unwrap();
+    fs::write(bench.dir.path().join("clock.trust"), format!("{right} {right} right\n")).unwrap();
+    assert_eq!(pending_after(&bench, clock_of(40)), 0, "they are older than their answers");
 }

@@ -8,6 +8,8 @@ use taximeter_system::clock;
 
 use super::bench::progress;
 use super::*;
+use crate::disk_budget::DiskBudget;
+use crate::room::{Filler, HistoryKind, Plan, Removable, RoomLimits};
 
 /// Removes what is so many days old, of a journal whose newest entry is from `newest`.
 fn retention(
@@ -147,7 +149,8 @@ fn the_store_has_what_was_written_before_it_was_fed() {
     let mut retention = retention(bench.dir.path(), 1, Some(at), (now, at));
     let mut fed = |sent: u64, hours| {
         let now = now + Duration::from_secs(3600) * hours;
-        retention.fed(u64::MAX, || (sent, 0), 0, false, (now, at)).unwrap().len()
+        let budget = DiskBudget::default();
+        retention.fed(u64::MAX, || (sent, 0), 0, &budget, (now, at)).unwrap().old.len()
     };
     assert_eq!(fed(u64::MAX, 0), 0);
     // Not before its time.
@@ -158,19 +161,93 @@ fn the_store_has_what_was_written_before_it_was_fed() {
     assert_eq!(bench.segments().len(), 1);
 }
 
+/// What `retention` removes to make room, after a feeding.
+fn for_room(
+    retention: &mut Retention,
+    sent: u64,
+    budget: &DiskBudget,
+    at: (Instant, Timestamp),
+) -> Option<MadeRoom> {
+    let removed = retention.fed(u64::MAX, || (sent, 0), 0, budget, at).unwrap();
+    assert!(removed.old.is_empty());
+    removed.for_room
+}
+
+/// A data directory of which this part in a thousand is taken.
+fn budget(dir: &Path, taken: u64) -> DiskBudget {
+    let budget = DiskBudget::default();
+    let mut limits = RoomLimits { bytes_max: None, segment_bytes: 1, serves: false };
+    budget.look(dir, &limits).unwrap();
+    limits.bytes_max = budget.bytes().map(|bytes| bytes * 1_000 / taken);
+    budget.look(dir, &limits).unwrap();
+    budget
+}
+
 #[test]
-fn where_there_is_little_room_young_files_go_too_but_none_that_somebody_lacks() {
+fn where_there_is_little_room_as_many_young_files_go_as_are_needed_but_none_that_somebody_lacks() {
     let bench = filled(40, &[]);
     let (at, now) = (Timestamp::from_second(1).unwrap(), clock::now());
     let mut retention = retention(bench.dir.path(), 400, Some(at), (now, at));
-    let mut fed = |sent: u64, crowded| {
-        retention.fed(u64::MAX, || (sent, 0), 0, crowded, (now, at)).unwrap().len()
+    let all = bench.segments();
+    let roomy = budget(bench.dir.path(), 700);
+    let mut fed = |sent: u64, budget: &DiskBudget, seconds: u64| {
+        let now = now + Duration::from_secs(seconds);
+        for_room(&mut retention, sent, budget, (now, at)).map(|made| (made.gone.len(), made.filler))
     };
-    assert_eq!(fed(u64::MAX, false), 0);
-    assert_eq!(fed(0, true), 0, "the receiver lacks them");
+    assert_eq!(fed(u64::MAX, &roomy, 0), None);
+    let short = budget(bench.dir.path(), 801);
+    assert_eq!(fed(0, &short, 0), None, "the receiver lacks them");
     // At once, and not at the next hour.
-    assert!(fed(u64::MAX, true) > 0);
+    assert_eq!(fed(u64::MAX, &short, 0), Some((1, Filler::Own)));
+    assert_eq!(bench.segments(), all[1..]);
+    assert_eq!(fed(u64::MAX, &short, 30), None, "there is room again");
+    let full = budget(bench.dir.path(), 1_000);
+    let gone = fed(u64::MAX, &full, 40).map_or(0, |(gone, _)| gone);
+    assert!((2..all.len() / 2).contains(&gone), "{gone} of {}", all.len());
+    assert!(!full.is_short() && !full.is_full());
+}
+
+#[test]
+fn room_is_made_while_the_store_cannot_be_fed_of_what_it_is_known_to_have() {
+    let bench = filled(40, &[]);
+    let (at, now) = (Timestamp::from_second(1).unwrap(), clock::now());
+    let full = budget(bench.dir.path(), 20_000);
+    let all = bench.segments().len();
+    let made = |stored: Option<(u64, u64)>| {
+        let mut retention = retention(bench.dir.path(), 400, Some(at), (now, at));
+        let sent = || (u64::MAX, u64::MAX);
+        let made = retention.make_room(|| stored, sent, &full, now).unwrap();
+        made.map(|made| (made.gone.len(), made.remaining))
+    };
+    assert_eq!((made(None), made(Some((0, 0)))), (None, None));
+    let second = u64::try_from(bench.read(1).len()).unwrap() / 2;
+    let (gone, remaining) = made(Some((second, 0))).unwrap();
+    assert!((2..all - 2).contains(&gone) && remaining == 0, "{gone} {remaining} of {all}");
+    assert!(made(Some((u64::MAX, 0))).is_some());
     assert_eq!(bench.segments().len(), 1);
+    bench.open();
+}
+
+#[test]
+fn a_restart_begins_no_new_day_for_what_goes_because_of_others() {
+    let bench = filled(40, &[]);
+    let dir = bench.dir.path();
+    let state = || {
+        let text = fs::read_to_string(dir.join("room.state")).unwrap();
+        text.split_whitespace().take(2).map(|it| it.parse().unwrap()).collect::<Vec<u64>>()
+    };
+    let kind = HistoryKind::Segment;
+    let part = |path| Removable { kind, path, bytes: 100, files: 1 };
+    let history: Vec<_> = bench.segments().into_iter().map(part).collect();
+    let budget = budget(dir, 700);
+    budget.plan(&history);
+    budget.freed(&[], &Plan { count: 0, bytes: 0, bytes_for_others: 30 });
+    let left = history.len() as u64 * 10 - 30;
+    assert_eq!(state(), [left, 0]);
+    let again = self::budget(dir, 700);
+    again.plan(&history);
+    again.freed(&[], &Plan::default());
+    assert_eq!(state(), [left, 0]);
 }
 
 #[test]
@@ -179,31 +256,33 @@ fn nothing_goes_by_age_while_the_clock_is_ahead_of_the_newest_entry_but_for_room
     let newest = Timestamp::from_second(1).unwrap();
     let (mut now, mut at) = (clock::now(), newest + SignedDuration::from_hours(24 * 500));
     let mut retention = retention(bench.dir.path(), 400, Some(newest), (now, at));
-    let mut fed = |hours: u64, nearly_full| {
+    let mut fed = |hours: u64| {
         let passed = Duration::from_secs(3600) * u32::try_from(hours).unwrap();
         (now, at) = (now + passed, at + passed);
         let turn = retention.look((now, at));
-        let removed = retention.fed(u64::MAX, || (u64::MAX, 0), 0, nearly_full, (now, at));
-        (turn, removed.unwrap().len())
+        let budget = DiskBudget::default();
+        let removed = retention.fed(u64::MAX, || (u64::MAX, 0), 0, &budget, (now, at));
+        (turn, removed.unwrap().old.len())
     };
-    let (began, removed) = fed(0, false);
+    let (began, removed) = fed(0);
     let Some(WaitTurn::Began(ahead)) = began else { panic!("{began:?}") };
     assert_eq!((ahead.newest, removed), (newest, 0));
     // The first feeding removes nothing, whatever the clock says. The next ones would.
     for _ in 0..11 {
-        assert_eq!(fed(2, false), (None, 0));
+        assert_eq!(fed(2), (None, 0));
     }
     assert_eq!(bench.segments().len(), filled(40, &[]).segments().len());
-    let (ended, removed) = fed(2, false);
+    let (ended, removed) = fed(2);
     assert_eq!(ended, Some(WaitTurn::Ended));
     assert!(removed > 0);
 
     let bench = filled(40, &[]);
     let at = newest + SignedDuration::from_hours(24 * 500);
     let mut retention = self::retention(bench.dir.path(), 400, Some(newest), (now, at));
-    let mut fed = || retention.fed(u64::MAX, || (u64::MAX, 0), 0, true, (now, at)).unwrap().len();
-    assert_eq!(fed(), 0);
-    assert!(fed() > 0, "room is no question of age");
+    let full = budget(bench.dir.path(), 1_000);
+    assert!(for_room(&mut retention, u64::MAX, &full, (now, at)).is_none());
+    let made = for_room(&mut retention, u64::MAX, &full, (now, at));
+    assert!(made.is_some(), "room is no question of age");
 }
 
 #[test]
@@ -260,7 +339,8 @@ fn old_corrections_go_once_the_store_has_them() {
     let mut retention = retention(data.path(), 1, Some(at), (now, at));
     let mut fed = |sent: u64, stored: u64, hours| {
         let now = now + Duration::from_secs(3600) * hours;
-        retention.fed(0, || (0, sent), stored, false, (now, at)).unwrap().len()
+        let budget = DiskBudget::default();
+        retention.fed(0, || (0, sent), stored, &budget, (now, at)).unwrap().old.len()
     };
     assert_eq!(fed(u64::MAX, 0, 0), 0, "the store lacks them");
     assert_eq!(fed(0, u64::MAX, 1), 0, "the receiver lacks them");

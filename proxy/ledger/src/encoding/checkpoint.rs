@@ -8,13 +8,20 @@ use super::member::{DecodeError, Value, Writer, number, put, time_of};
 use super::numbered::Numbered as _;
 use super::parts::Parts;
 use crate::completion::PendingRequest;
-use crate::entry::Checkpoint;
+use crate::entry::{Checkpoint, Settled};
 use crate::id::{RequestId, TenantId};
 
 /// Keys inside a sum of costs.
 mod sum {
     pub(super) const CURRENCY: u64 = 1;
     pub(super) const AMOUNT: u64 = 2;
+}
+
+/// Keys inside what is settled.
+mod settled {
+    pub(super) const AT: u64 = 1;
+    pub(super) const UNTIL: u64 = 2;
+    pub(super) const REQUEST_SECONDS_MAX: u64 = 3;
 }
 
 /// Keys inside a pending request.
@@ -50,6 +57,13 @@ pub(super) fn checkpoint(checkpoint: &Checkpoint, out: &mut Writer<'_>) {
     out.maybe_number(key::OLDEST_OPEN, checkpoint.oldest_open);
     for request in &checkpoint.pending {
         out.filled(key::PENDING, |out| write_pending(request, out));
+    }
+    if let Some(Settled { at, until, request_seconds_max }) = checkpoint.settled {
+        out.nested(key::SETTLED, |out| {
+            out.time(settled::AT, at, 0);
+            out.time(settled::UNTIL, until, 0);
+            out.unless_zero(settled::REQUEST_SECONDS_MAX, request_seconds_max);
+        });
     }
 }
 
@@ -105,11 +119,28 @@ pub(super) fn read_checkpoint(parts: &Parts<'_>) -> Result<Checkpoint, DecodeErr
             key::UNKNOWN_COSTS => found.unknown_cost = value.number(),
             key::OLDEST_OPEN => found.oldest_open = Some(value.number()),
             key::PENDING => found.pending.push(read_pending(value)?),
+            key::SETTLED => found.settled = Some(read_settled(value)?),
             _ => {}
         }
     }
     found.at = at.ok_or(DecodeError::Missing("at"))?;
     Ok(found)
+}
+
+fn read_settled(value: Value<'_>) -> Result<Settled, DecodeError> {
+    let (mut at, mut until, mut request_seconds_max) = (None, None, 0);
+    let mut members = value.members();
+    while let Some((key, value)) = members.next()? {
+        match key {
+            settled::AT => at = Some(value.time(0)?),
+            settled::UNTIL => until = Some(value.time(0)?),
+            settled::REQUEST_SECONDS_MAX => request_seconds_max = value.number(),
+            _ => {}
+        }
+    }
+    let at = at.ok_or(DecodeError::Missing("at"))?;
+    let until = until.ok_or(DecodeError::Missing("until"))?;
+    Ok(Settled { at, until, request_seconds_max })
 }
 
 fn read_pending(value: Value<'_>) -> Result<PendingRequest, DecodeError> {

@@ -64,5 +64,6 @@ pub(crate) mod member_key {
     pub(crate) const PENDING: u64 = 34;
     pub(crate) const MINUTE: u64 = 35;
     pub(crate) const REFUSAL: u64 = 36;
+    pub(crate) const SETTLED: u64 = 37;
     pub(crate) const UNREADABLE_JSON: u64 = 64;
 }

@@ -108,7 +108,7 @@ impl Interner {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StringTable {
     /// Where each string is in `bytes`, by its number.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<Span>>,
     /// Each string behind its length, as payloads have it.
     bytes: Vec<u8>,
     /// The complete strings of entries that have nothing but numbers, by these.
@@ -117,7 +117,7 @@ pub(crate) struct StringTable {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Span {
     length_at: u32,
     start: u32,
     end: u32,
@@ -232,18 +232,18 @@ impl StringTable {
         Ok(())
     }
 
-    fn place(&self, number: u64) -> Option<Place> {
+    fn place(&self, number: u64) -> Option<Span> {
         *self.places.get(usize::try_from(number).ok()?)?
     }
 
     fn get(&self, number: u64) -> Option<&[u8]> {
-        let Place { start, end, .. } = self.place(number)?;
+        let Span { start, end, .. } = self.place(number)?;
         self.bytes.get(start as usize..end as usize)
     }
 
     /// The string behind its length.
     fn with_length(&self, number: u64) -> Option<&[u8]> {
-        let Place { length_at, end, .. } = self.place(number)?;
+        let Span { length_at, end, .. } = self.place(number)?;
         self.bytes.get(length_at as usize..end as usize)
     }
 
@@ -269,7 +269,7 @@ impl StringTable {
         self.bytes.extend_from_slice(bytes);
         let end = at(&self.bytes)?;
         if let Some(place) = self.places.get_mut(index)
-            && place.replace(Place { length_at, start, end }).is_some()
+            && place.replace(Span { length_at, start, end }).is_some()
         {
             self.forget_shared();
         }

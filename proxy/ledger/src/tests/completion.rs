@@ -123,6 +123,8 @@ fn the_oldest_goes_where_there_are_too_many_and_where_it_is_too_old() {
     let entry = Entry::Checkpoint(Box::new(checkpoint.clone()));
     assert!(EncodedEntry::new(&entry, &mut payload).is_ok(), "it is too long for an entry");
     let late = checkpoint.at + PENDING_AGE_MAX + Duration::from_secs(1);
+    assert_eq!(totals.checkpoint(late).pending.len(), PENDING_MAX, "a checkpoint judges no age");
+    totals.drop_old_pending(late);
     assert!(totals.checkpoint(late).pending.is_empty());
 }
 

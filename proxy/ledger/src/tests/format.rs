@@ -26,6 +26,7 @@ fn every_kind_of_entry_reads_back_as_it_was() {
         costs: BTreeMap::from([("USD".to_owned(), Decimal::new(12, 1))]),
         oldest_open: Some(2),
         pending: vec![completion::pending(3)],
+        settled: Some(Settled { at: at(4), until: at(3), request_seconds_max: 86_400 }),
         ..Checkpoint::default()
     };
     let entries = [

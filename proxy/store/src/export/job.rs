@@ -19,7 +19,7 @@ pub struct Job {
     pub period: Period,
     /// Only this tenant, if set.
     pub tenant: Option<String>,
-    /// The current time. It decides whether the period is over and what GPUs cost so far.
+    /// The current time. It decides what GPUs cost so far, and that the period is not over.
     pub now: Timestamp,
     /// The highest age of an event that the receiver takes, in place of the one that is known of it.
     pub age_max: Option<SignedDuration>,

@@ -26,9 +26,9 @@ pub fn export(
     step: &mut dyn FnMut(),
 ) -> Result<Manifest, ExportFault> {
     let name = file.map_or_else(|| job.file_name(), str::to_owned);
-    let mut manifest = manifest(job);
     // Requests that end meanwhile would be in one part of it and not in the other.
-    store.at_one_moment(|store| {
+    let manifest = store.at_one_moment(|store| {
+        let mut manifest = manifest(store, job)?;
         if file.is_none() && matches!(job.content, Content::Parquet) {
             partitioned(store, job, destination, &mut manifest, step)?;
         } else {
@@ -38,7 +38,8 @@ pub fn export(
             manifest.files.push(ManifestFile { path: name.clone(), rows, bytes, sha256 });
             manifest.totals = totals;
         }
-        complete(store, job, &mut manifest.totals)
+        complete(store, job, &mut manifest.totals)?;
+        Ok::<_, ExportFault>(manifest)
     })?;
     let mut draft = destination.draft()?;
     write(&mut draft, &manifest.to_json()?)?;
@@ -86,13 +87,13 @@ fn add_bill_total(
     Ok(())
 }
 
-fn manifest(job: &Job) -> Manifest {
-    let name = job.content.name();
-    let mut manifest = Manifest::new(name, job.period, job.tenant.as_deref(), job.now);
+fn manifest(store: &mut Store, job: &Job) -> Result<Manifest, StoreError> {
+    let (name, status) = (job.content.name(), store.status(job.period, job.now)?);
+    let mut manifest = Manifest::new(name, job.period, job.tenant.as_deref(), status);
     if let Content::Focus { version, .. } = &job.content {
         manifest.format_version = Some(version.as_str());
     }
-    manifest
+    Ok(manifest)
 }
 
 fn write(draft: &mut Draft, bytes: &[u8]) -> Result<(), ExportFault> {

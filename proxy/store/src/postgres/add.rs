@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use taximeter_ledger::{Correction, RequestId};
+use taximeter_ledger::{Correction, Place, RequestId};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -12,10 +12,11 @@ use super::ask::{place, storable};
 use super::fault::Fault;
 use super::hours;
 use super::link::Link;
+use super::reached;
 use super::refusals;
 use super::schema::VERSION;
 use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
-use crate::post::{Place, Post};
+use crate::post::Post;
 
 const STATE: &str = "
     SELECT (SELECT version FROM taximeter.format),
@@ -80,6 +81,9 @@ pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Add
             (&chain as _, Type::INT8),
         ];
         link.query(SET_CURSOR, &given)?;
+        if journal == taximeter_journal::REQUESTS {
+            reached::set(link, gateway, &batch.reach)?;
+        }
     }
     Ok(Added { posts: count(new.len()), corrections })
 }

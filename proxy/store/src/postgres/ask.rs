@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
-use taximeter_ledger::{Correction, LedgerId, Position, Record};
+use taximeter_ledger::{Correction, LedgerId, Place, Position, Record};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::fault::Fault;
 use super::link::{Given, Link};
 use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::{Place, Post};
+use crate::post::Post;
 
 const CURSOR: &str = "
     SELECT seq, chain FROM taximeter.cursors WHERE gateway = $1 AND journal = $2";

@@ -15,7 +15,7 @@
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
-use taximeter_ledger::{LedgerId, Position};
+use taximeter_ledger::{LedgerId, Place, Position};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ use super::schema::{self, Month, REFUSALS, VERSION};
 use crate::database::Rebuilt;
 use crate::error::ReadError;
 use crate::old_rows::{self, CONVERTING};
-use crate::post::{Place, Post};
+use crate::post::Post;
 
 /// Bytes of old rows of one step, but for its last row: bounds its memory.
 const STEP_BYTES_MAX: usize = 8 << 20;

@@ -4,7 +4,7 @@
 //!
 //! All of it is one transaction. Others read the old rows until it ends.
 
-use taximeter_ledger::Payload;
+use taximeter_ledger::{Payload, Place};
 use tokio_postgres::types::Type;
 
 use super::add;
@@ -13,7 +13,6 @@ use super::fault::Fault;
 use super::link::Link;
 use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
-use crate::post::Place;
 
 /// Requests and corrections read at once.
 const PAGE: i64 = 512;

@@ -103,6 +103,26 @@ pub(super) const REFUSALS: &str = "
         PRIMARY KEY (minute, id, tenant, others, reason, status, admitted)
     )";
 
+/// The tables that a store of this format may lack.
+pub(super) const LATER: &str = "
+    CREATE TABLE IF NOT EXISTS taximeter.reached (
+        gateway text PRIMARY KEY,     -- and its data directory
+        heard bigint NOT NULL,        -- time of its last entry that is here, microseconds since 1970
+        said_at bigint,               -- time of the last one that says what is settled
+        settled_until bigint,         -- what was admitted before has ended
+        request_seconds bigint        -- the longest that a request may take
+    );
+    CREATE TABLE IF NOT EXISTS taximeter.statements (
+        tenant text NOT NULL,
+        period_start bigint NOT NULL, -- microseconds since 1970
+        period_end bigint NOT NULL,   -- the same
+        number integer NOT NULL,      -- from 1 on
+        signed text NOT NULL,         -- the signed statement, as JSON
+        PRIMARY KEY (tenant, period_start, period_end, number)
+    )";
+/// The last of them.
+const LAST: &str = "statements";
+
 /// The format that this program writes.
 pub(super) const VERSION: i32 = 4;
 
@@ -122,13 +142,21 @@ const MAKE: &str = "
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Month(Date);
 
-/// Makes the tables where there are none. One does it, others wait.
+/// Makes the tables where there are none. One does it, others wait. Who only reads needs no right to
+/// make those that a store of this format may lack.
 ///
 /// Errors: `Older` where `taximeter convert` is needed; `Format` where another version made them;
 /// `Unfit`.
-pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
+pub(super) fn set_up(link: &Link, is_reader: bool) -> Result<(), Fault> {
     if version(link)? == VERSION {
-        return Ok(());
+        if is_there(link, LAST)? {
+            return Ok(());
+        }
+        let made = begin(link).and_then(|()| link.run(LATER)).and_then(|()| link.run("COMMIT"));
+        return made.or_else(|fault| {
+            link.run("ROLLBACK")?;
+            if is_reader { Ok(()) } else { Err(fault) }
+        });
     }
     let encoding: String = link.query_one(ENCODING, &[])?.try_get(0)?;
     if encoding != "UTF8" {
@@ -143,6 +171,7 @@ pub(super) fn set_up(link: &Link) -> Result<(), Fault> {
             link.run(MAKE)?;
             link.run(TABLES)?;
             link.run(REFUSALS)?;
+            link.run(LATER)?;
             link.run(&format!("INSERT INTO taximeter.format VALUES ({VERSION}); COMMIT"))
         }
         VERSION => link.run("COMMIT"),
@@ -209,6 +238,11 @@ impl Month {
                 FOR VALUES FROM ({from}) TO ({to})"
         ))
     }
+}
+
+/// Whether the tables are there that a store of this format may lack.
+pub(super) fn has_later(link: &Link) -> Result<bool, Fault> {
+    is_there(link, LAST)
 }
 
 fn is_there(link: &Link, table: &str) -> Result<bool, Fault> {

@@ -10,6 +10,7 @@ use super::ask::{self, unreadable};
 use super::days::{self, Days};
 use super::hours;
 use super::known::Known;
+use super::reached;
 use super::refusals;
 use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
 use crate::forms::Form;
@@ -108,6 +109,7 @@ pub(super) fn batch(
     if let Some((journal, end)) = batch.end {
         let mut set = connection.prepare_cached(SET_CURSOR)?;
         set.execute(params![journal, end.seq.cast_signed(), end.chain])?;
+        reached::set(connection, journal, &batch.reach)?;
     }
     Ok(added)
 }

@@ -7,10 +7,10 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use rust_decimal::Decimal;
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
-use taximeter_ledger::{Correction, LedgerId, Position, Record, RequestId, join_payload};
+use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RequestId, join_payload};
 
 use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::{Place, Post};
+use crate::post::Post;
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
 const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM requests";

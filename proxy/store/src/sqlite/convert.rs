@@ -5,7 +5,7 @@
 //! Nothing else needs this file.
 
 use rusqlite::Connection;
-use taximeter_ledger::{LedgerId, Payload};
+use taximeter_ledger::{LedgerId, Payload, Place};
 
 use super::add;
 use super::ask::unreadable;
@@ -15,7 +15,6 @@ use crate::batch::{Amendment, Batch};
 use crate::database::Rebuilt;
 use crate::error::ReadError;
 use crate::old_rows::{self, CONVERTING};
-use crate::post::Place;
 
 /// Rows that are moved together.
 const PAGE: u32 = 512;

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use taximeter_journal::{CORRECTIONS, REQUESTS};
 
 use super::convert;
 use super::days::{self, Days};
@@ -16,7 +17,7 @@ use super::rebuild;
 use super::schema;
 use super::shrink;
 use crate::batch::NewHours;
-use crate::database::Rebuilt;
+use crate::database::{AtRest, Database as _, Rebuilt};
 use crate::error::StoreError;
 use crate::keeper::STORE;
 use crate::old_rows;
@@ -149,6 +150,21 @@ impl Sqlite {
         }
     }
 
+    /// What the database in `data_dir` has. Makes and copies no file; `None` where that is not possible.
+    pub(crate) fn look(data_dir: &Path) -> Option<AtRest> {
+        let path = data_dir.join(STORE);
+        if !path.exists() || !reading::is_readable(&path) {
+            return None;
+        }
+        let mut sqlite = Self::open_unchanged(&path).ok()?;
+        if sqlite.version().ok()? == 0 {
+            return None;
+        }
+        let mut cursor = |journal| sqlite.cursor(journal).ok();
+        let cursors = [cursor(REQUESTS)?, cursor(CORRECTIONS)?];
+        Some(AtRest { cursors, free_bytes: sqlite.free_bytes().ok()? })
+    }
+
     fn open_unchanged(path: &Path) -> Result<Self, StoreError> {
         let path = path.to_owned();
         if reading::is_readable(&path) {
@@ -212,7 +228,7 @@ impl Sqlite {
                     schema::create(connection)?;
                     rebuild::adopt(connection, days)
                 }
-                schema::WITHOUT_DAYS => schema::add_days(connection),
+                schema::WITHOUT_DAYS => schema::complete(connection),
                 _ => Ok(()),
             }
         })

@@ -11,7 +11,7 @@ use std::fs::File;
 
 use rusqlite::{Connection, Row};
 use taximeter_columnar::{DayFile, RowFilter};
-use taximeter_ledger::Payload;
+use taximeter_ledger::{Payload, Place};
 
 use super::add;
 use super::ask::{self, unreadable};
@@ -21,7 +21,7 @@ use super::known::Known;
 use super::schema;
 use crate::batch::{Amendment, Batch, NewHours};
 use crate::database::Rebuilt;
-use crate::post::{Place, Post};
+use crate::post::Post;
 
 /// Most sums that wait before they are written: bounds their memory.
 const SUMS_MAX: usize = 2048;

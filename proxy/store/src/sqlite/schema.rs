@@ -22,7 +22,8 @@ use super::log::LOG_KEPT_BYTES_MAX;
 
 /// The format that this program writes.
 pub(super) const VERSION: u32 = 5;
-/// The format without `days`. It becomes the newer one when somebody opens it who may write it.
+/// The format without `days`, and maybe without `reached`. It becomes the newer one when somebody
+/// opens it who may write it.
 pub(super) const WITHOUT_DAYS: u32 = 4;
 
 /// Large pages: a record fills a good part of a small one, and half the cost of an insert is calls
@@ -117,6 +118,18 @@ const TABLES: &str = "
     ) STRICT;
 ";
 
+const REACHED: &str = "
+    CREATE TABLE IF NOT EXISTS reached (
+        journal TEXT PRIMARY KEY,
+        heard INTEGER NOT NULL,       -- time of its last entry that is here, microseconds since 1970
+        said_at INTEGER,              -- time of the last one that says what is settled
+        settled_until INTEGER,        -- what was admitted before has ended
+        request_seconds INTEGER       -- the longest that a request may take
+    ) STRICT
+";
+const HAS_REACHED: &str = "
+    SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'reached')";
+
 /// Synced at checkpoints: a power cut loses at most what the journal can feed again.
 pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     keep_plans(connection)?;
@@ -146,14 +159,20 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Makes the tables; of those that are there, `refusals` and `days` stay.
-pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(TABLES)?;
-    add_days(connection)
+/// Whether the table is there that says how far the journals are.
+pub(super) fn has_reached(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row(HAS_REACHED, [], |row| row.get(0))
 }
 
-/// Makes the list of files.
-pub(super) fn add_days(connection: &Connection) -> rusqlite::Result<()> {
+/// Makes the tables; of those that are there, `refusals`, `days` and `reached` stay.
+pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(TABLES)?;
+    complete(connection)
+}
+
+/// Makes the tables that the format before lacks.
+pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(DAYS)?;
+    connection.execute_batch(REACHED)?;
     connection.pragma_update(None, "user_version", VERSION)
 }

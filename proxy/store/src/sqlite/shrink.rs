@@ -20,6 +20,16 @@ pub(super) fn shrink(connection: &Connection) {
 }
 
 fn is_loose(connection: &Connection) -> rusqlite::Result<bool> {
-    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    Ok(number("freelist_count")? > number("page_count")? / FREE_OF)
+    Ok(number(connection, "freelist_count")? > number(connection, "page_count")? / FREE_OF)
+}
+
+/// The bytes of free pages.
+pub(super) fn free_bytes(connection: &Connection) -> rusqlite::Result<u64> {
+    let pages = number(connection, "freelist_count")?;
+    let bytes = pages.saturating_mul(number(connection, "page_size")?);
+    Ok(u64::try_from(bytes).unwrap_or_default())
+}
+
+fn number(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, name, |row| row.get(0))
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
+use taximeter_journal::disk_budget::DiskBudget;
+use taximeter_journal::room::RoomLimits;
 use taximeter_journal::{Journal, Options, Retention};
 use taximeter_ledger::{Charge, Reserve};
 use taximeter_system::clock;
@@ -21,7 +23,7 @@ const REQUESTS: u32 = 2_000;
 /// Requests before the first one, so that there is something to remove from the start.
 const REQUESTS_BEFORE: u32 = 300;
 
-fn journal_in(dir: &Path) -> Journal {
+pub(super) fn journal_in(dir: &Path) -> Journal {
     let options = Options {
         gateway: "pod-7f9c/0".to_owned(),
         durability: Durability::Os,
@@ -35,7 +37,7 @@ fn journal_in(dir: &Path) -> Journal {
     Journal::open(dir, options, &|_| Charge::default()).unwrap().0
 }
 
-fn serve(journal: &Journal, number: u32) {
+pub(super) fn serve(journal: &Journal, number: u32) {
     let record = record(number);
     let reserve: Reserve = serde_json::from_value(json!({
         "id": record.id, "request_id": record.request_id, "started_at": record.started_at,
@@ -58,14 +60,17 @@ fn keep(dir: &Path, journal: &Journal, removed: &AtomicU64, ends: &AtomicBool) {
     let clocks = || (clock::now(), clock::wall());
     let newest = Some(Timestamp::UNIX_EPOCH);
     let mut retention = Retention::new(dir, 400, 0, newest, clocks(), Arc::default());
+    let budget = DiskBudget::default();
+    let limits = RoomLimits { bytes_max: Some(1), segment_bytes: 2_000, serves: false };
     while !ends.load(Relaxed) {
         // Another process may write for a moment.
         let Ok(fed) = store.catch_up(&mut feeds) else { continue };
         let sent = || (u64::MAX, u64::MAX);
         let gone = retention
-            .fed(journal.sequence(), sent, fed.stored_corrections, true, clocks())
+            .fed(journal.sequence(), sent, fed.stored_corrections, &budget, clocks())
             .unwrap();
-        removed.fetch_add(gone.len() as u64, Relaxed);
+        removed.fetch_add(gone.for_room.map_or(0, |made| made.gone.len() as u64), Relaxed);
+        budget.look(dir, &limits).unwrap();
         // Otherwise the log of the database would be too long before a reader is done.
         thread::park_timeout(Duration::from_millis(10));
     }

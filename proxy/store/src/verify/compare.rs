@@ -6,13 +6,13 @@ use std::path::Path;
 
 use taximeter_billing::{Hour, HourKey};
 use taximeter_journal::{Seen, examine};
-use taximeter_ledger::{Correction, Entry, FramedEntry, LedgerId, Replay, RequestId};
+use taximeter_ledger::{Correction, Entry, FramedEntry, LedgerId, Place, Replay, RequestId};
 
 use super::account::Account;
 use super::error::{Steps, VerifyError};
 use super::findings::{CURE, Findings, TOLD_MAX};
 use super::tally::{Tally, hash};
-use crate::{Audited, Place, Post, Store, Sum};
+use crate::{Audited, Post, Store, Sum};
 
 /// Which requests in the store must be those of the journal.
 struct Selection<'a> {

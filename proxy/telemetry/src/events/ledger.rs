@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use taximeter_journal::{ClockAhead, WaitTurn};
+use taximeter_journal::disk_budget::Turn;
+use taximeter_journal::room::{Filler, Removable, Room};
+use taximeter_journal::{ClockAhead, MadeRoom, Removed, WaitTurn};
 
 use crate::event::Event;
 use crate::log::Log;
 use crate::metrics::Metrics;
-use crate::names::Instrument;
 use crate::names::log_event::LogEvent;
+use crate::names::{Instrument, key};
 
 /// An event of the journal.
 pub struct JournalChanged<'a>(pub &'a taximeter_journal::Event<'a>);
@@ -193,5 +195,72 @@ impl Event for ClockTurned {
             LogEvent::ClockAhead,
             [("clock", clock.into()), ("newest_entry", newest.into()), ("hint", hint.into())],
         );
+    }
+}
+
+/// History was removed, because it was old or to make room.
+#[derive(Debug)]
+pub struct HistoryRemoved<'a>(pub &'a Removed);
+
+impl Event for HistoryRemoved<'_> {
+    fn count(&self, to: &Metrics) {
+        if let Some(MadeRoom { gone, filler, .. }) = &self.0.for_room {
+            let cause = (key::CAUSE, filler.as_str());
+            to.count(Instrument::LedgerHistoryRemoved, gone.len(), &[cause]);
+        }
+    }
+
+    fn line(&self, to: &Log) {
+        let Removed { old, for_room } = self.0;
+        if !old.is_empty() {
+            to.tell(LogEvent::LedgerRetired, [("segments", old.len().into())]);
+        }
+        let Some(MadeRoom { gone, filler, remaining, remaining_bytes }) = for_room else { return };
+        let path = |part: Option<&Removable>| part.map(|part| part.path.display().to_string());
+        let fields = [
+            ("files", gone.len().into()),
+            ("bytes", gone.iter().map(|part| part.bytes).sum::<u64>().into()),
+            ("first", path(gone.first()).into()),
+            ("last", path(gone.last()).into()),
+            ("remaining_files", (*remaining).into()),
+            ("remaining_bytes", (*remaining_bytes).into()),
+        ];
+        match filler {
+            Filler::Own => to.tell(LogEvent::LedgerMadeRoom, fields),
+            Filler::Others => {
+                let hint = "other files fill the volume: give the data directory a volume of its own, \
+                            or remove them";
+                let [a, b, c, d, e, f] = fields;
+                to.tell(LogEvent::VolumeFilledByOthers, [a, b, c, d, e, f, ("hint", hint.into())]);
+            }
+        }
+    }
+}
+
+/// The data directory has no room for new requests, or has room again.
+#[derive(Debug)]
+pub struct RoomTurned<'a> {
+    /// What has changed.
+    pub turn: Turn,
+    /// What the directory takes.
+    pub bytes: Option<u64>,
+    /// The room now.
+    pub room: &'a Room,
+}
+
+impl Event for RoomTurned<'_> {
+    fn count(&self, _to: &Metrics) {}
+
+    fn line(&self, to: &Log) {
+        let fields = [("bytes", self.bytes.into()), ("bytes_max", self.room.bytes_max.into())];
+        match self.turn {
+            Turn::Full => {
+                let hint = "use a larger volume, and a larger ledger.dir_bytes_max where that is set; \
+                            or a store in PostgreSQL";
+                let [bytes, most] = fields;
+                to.tell(LogEvent::LedgerFull, [bytes, most, ("hint", hint.into())]);
+            }
+            Turn::Emptied => to.tell(LogEvent::LedgerHasRoom, fields),
+        }
     }
 }

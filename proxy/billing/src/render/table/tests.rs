@@ -34,6 +34,7 @@ fn bill(rows: Vec<BillLine>, total: Sums) -> Bill {
         rows,
         credits: Vec::new(),
         total,
+        status: None,
     }
 }
 

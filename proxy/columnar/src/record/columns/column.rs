@@ -6,6 +6,7 @@ use serde::Serialize;
 use taximeter_ledger::{Counted, RecordCost, Stage};
 
 use crate::record::cell::{Cell, Kept};
+pub(super) use crate::record::draft::Places;
 use crate::record::draft::{CostDraft, Draft};
 use crate::table::{Field, FieldKind};
 use crate::value::{Misfit, Value};
@@ -16,16 +17,16 @@ pub(super) const COST_SCALE: u32 = 18;
 
 /// A column: its value of a record, and how a record gets the value back.
 #[derive(Clone, Copy)]
-pub(in crate::record) struct Column {
-    pub(in crate::record) field: Field,
-    pub(in crate::record) cell: CellOf,
+pub(crate) struct Column {
+    pub(crate) field: Field,
+    pub(crate) cell: CellOf,
     /// Called for values, not for nulls.
-    pub(in crate::record) set: Set,
+    pub(crate) set: Set,
     /// Whether only files that are kept have it: other programs have no use for it.
-    pub(in crate::record) is_own: bool,
+    pub(crate) is_own: bool,
 }
 
-pub(in crate::record) type CellOf = for<'a> fn(&'a Kept<'a>) -> Cell<'a>;
+pub(crate) type CellOf = for<'a> fn(&'a Kept<'a>) -> Cell<'a>;
 pub(crate) type Set = fn(&mut Draft, Value<'_>) -> Result<(), Misfit>;
 
 pub(super) const fn one(name: &'static str, kind: FieldKind, cell: CellOf, set: Set) -> Column {
@@ -105,6 +106,11 @@ pub(super) fn cost(
     of: for<'a> fn(&'a RecordCost) -> Cell<'a>,
 ) -> Cell<'_> {
     cost.map_or(Cell::Null, of)
+}
+
+/// Digits after the point of what a record owes, if they are not those that are likely.
+pub(super) fn places(record: &Kept<'_>, of: fn(&RecordCost) -> Option<u32>) -> Cell<'static> {
+    count(record.owed().and_then(of).map(u64::from))
 }
 
 pub(super) fn set_stage(to: &mut Draft, stage: Stage, value: Value<'_>) -> Result<(), Misfit> {

@@ -1,12 +1,13 @@
 //! Columns of a record: what it costs, where it ran, and what is kept besides.
 
 use super::column::{
-    COST, COST_SCALE, Column, cost, distinct, known, list, map, maybe, put, some, text, whole,
+    COST, COST_SCALE, Column, Places, cost, distinct, known, list, map, maybe, places, put, some,
+    text, whole,
 };
 use crate::record::cell::Cell;
 use crate::table::FieldKind;
 
-pub(super) const COLUMNS: [Column; 19] = [
+pub(super) const COLUMNS: [Column; 21] = [
     maybe(
         "currency",
         FieldKind::Text,
@@ -110,6 +111,25 @@ pub(super) const COLUMNS: [Column; 19] = [
         |to, it| some(&mut known(to).price_match, it.owned()),
     ),
     maybe("ledger", FieldKind::Uuid, |it| it.ledger(), |to, it| put(&mut to.ledger.0, it.uuid())),
+    Column {
+        is_own: true,
+        ..maybe(
+            "cost_places",
+            FieldKind::Int32,
+            |it| places(it, Places::of_amount),
+            |to, it| some(&mut to.places.amount, it.small()),
+        )
+    },
+    Column {
+        is_own: true,
+        ..maybe(
+            "list_cost_places",
+            FieldKind::Int32,
+            |it| places(it, Places::of_list_amount),
+            |to, it| some(&mut to.places.list_amount, it.small()),
+        )
+    },
+    // The last one: what the others cannot say is known then.
     Column {
         is_own: true,
         ..maybe(

@@ -163,8 +163,8 @@ explained! {
          `limits.requests_per_tenant_max` allows.",
         "Try again when a request has ended, or raise the limit.";
     Refusal::LedgerUnavailable => Refusal::LedgerUnavailable,
-        "The ledger cannot be written: the disk is full or slow, or `ledger.dir_bytes_max` is nearly \
-         reached.",
+        "The ledger cannot be written: the disk is full or slow, or the room of the data \
+         directory is nearly used: `ledger.dir_bytes_max`, or what its volume leaves.",
         "Check the volume and the metric `taximeter_ledger_healthy`.";
     Refusal::Overloaded => Refusal::Overloaded,
         "Memory or file descriptors are nearly used up, or request bodies take \

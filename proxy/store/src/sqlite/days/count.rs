@@ -11,7 +11,7 @@ use taximeter_ledger::Correction;
 use super::known;
 use super::list::LiveFile;
 use super::open::Days;
-use super::page::{admitted, filter_of, own, row_filter};
+use super::page::{admitted, filter_of, row_filter};
 use crate::database::{AdmissionKey, Filter};
 use crate::post::Post;
 use crate::sqlite::ask::{self, unreadable};
@@ -130,7 +130,7 @@ pub(in crate::sqlite) fn entries(
         let opened = days.open(&file)?;
         let mut scan = opened.scan(rows.clone());
         while let Some(row) = scan.next_row().map_err(|error| days.fault(&file.name, error))? {
-            let post = Post::read(own(row.place), row.payload).map_err(|e| unreadable(2, e))?;
+            let post = Post::read(row.place, row.payload).map_err(|e| unreadable(2, e))?;
             if !post.used_nothing() {
                 SequenceRange::add(&mut entries.sequences, post.gateway(), post.place.seq);
             }

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use taximeter_ledger::RequestId;
+use taximeter_ledger::{Place, RequestId};
 
 use super::open::Days;
-use super::page::own;
-use crate::post::Place;
 
 /// Which of these requests are in a file. The tables must be as of the moment of the list.
 pub(in crate::sqlite) fn sealed(
@@ -37,7 +35,7 @@ pub(in crate::sqlite) fn find(
     for file in days.between(at, at.saturating_add(1)) {
         let found = days.open(&file)?.find(id, payload);
         if let Some(place) = found.map_err(|error| days.fault(&file.name, error))? {
-            return Ok(Some(own(place)));
+            return Ok(Some(place));
         }
     }
     Ok(None)

@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::Period;
-use taximeter_columnar::{self as columnar, RowFilter};
+use taximeter_columnar::RowFilter;
 use taximeter_ledger::Record;
 
 use super::list::LiveFile;
 use super::open::Days;
 use super::window::Window;
 use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::{Place, Post};
+use crate::post::Post;
 use crate::sqlite::ask::{self, KeyedRow, unreadable};
 
 /// Most requests of a day that are read ahead for the next pages, and fewest of one file. The order of
@@ -92,13 +92,15 @@ fn read(
     let day = files.first().map_or(0, |file| file.day);
     let each = (size / files.len().max(1)).max(WINDOW_MIN);
     let rows_of = row_filter(filter, filter.since().max(start.at), filter.before());
-    let from = columnar_key(start);
     let (mut rows, mut until) = (Vec::new(), None::<AdmissionKey>);
     for file in files {
         let (opened, before) = (days.open(file)?, rows.len());
-        let shown = opened.first(&rows_of, Some(&from), each, &mut |key, row| {
-            let key = AdmissionKey { at: key.at, id: key.id.clone() };
-            rows.push(KeyedRow { key, place: own(row.place), payload: row.payload.to_vec() });
+        let shown = opened.first(&rows_of, Some(start), each, &mut |key, row| {
+            rows.push(KeyedRow {
+                key: key.clone(),
+                place: row.place,
+                payload: row.payload.to_vec(),
+            });
         });
         shown.map_err(|error| days.fault(&file.name, error))?;
         if rows.len() - before == each {
@@ -156,7 +158,6 @@ pub(in crate::sqlite) fn admitted_before(
     let from = filter.since().max(last.unwrap_or(i64::MIN));
     let to = filter.before().min(end.at.saturating_add(1));
     let rows_of = row_filter(filter, from, to);
-    let before = columnar_key(end);
     let files = days.between(from, to);
     let of_days: Vec<_> = files.chunk_by(|a, b| a.day == b.day).collect();
     let mut found = 0;
@@ -166,10 +167,13 @@ pub(in crate::sqlite) fn admitted_before(
         }
         for file in of_day {
             let opened = days.open(file)?;
-            let shown = opened.last(&rows_of, Some(&before), limit, &mut |key, row| {
+            let shown = opened.last(&rows_of, Some(end), limit, &mut |key, row| {
                 found += 1;
-                let key = AdmissionKey { at: key.at, id: key.id.clone() };
-                rows.push(KeyedRow { key, place: own(row.place), payload: row.payload.to_vec() });
+                rows.push(KeyedRow {
+                    key: key.clone(),
+                    place: row.place,
+                    payload: row.payload.to_vec(),
+                });
             });
             shown.map_err(|error| days.fault(&file.name, error))?;
         }
@@ -216,14 +220,6 @@ pub(super) fn row_filter(filter: &Filter, from: i64, to: i64) -> RowFilter {
     // What is no time is before or behind all times.
     let time = |at| Timestamp::from_microsecond(at).ok();
     RowFilter { tenant: filter.tenant.clone(), from: time(from), to: time(to) }
-}
-
-fn columnar_key(key: &AdmissionKey) -> columnar::AdmissionKey {
-    columnar::AdmissionKey { at: key.at, id: key.id.clone() }
-}
-
-pub(super) const fn own(place: columnar::Place) -> Place {
-    Place { ledger: place.ledger, seq: place.seq }
 }
 
 fn decoded(row: KeyedRow) -> rusqlite::Result<(AdmissionKey, Record)> {

@@ -221,7 +221,6 @@ fn write(
             ask::payload(row, 2, &mut payload)?;
             ask::place(row, 0)
         })?;
-        let place = columnar::Place { ledger: place.ledger, seq: place.seq };
         match writer.add(place, &payload) {
             Ok(()) => {}
             // It stays where it is, and those who read it there are told.
