@@ -278,7 +278,7 @@ fn ledger(raw: RawLedger) -> Ledger {
         durability: raw.durability.or(default.durability),
         recovery: raw.recovery.or(default.recovery),
         unavailable: raw.unavailable.or(default.unavailable),
-        keep_days: raw.keep_days.or(default.keep_days),
+        records_keep_days: raw.records_keep_days.or(default.records_keep_days),
         dir_bytes_max: raw.dir_bytes_max.or(default.dir_bytes_max),
         store: raw.store.or(default.store),
     }

@@ -325,8 +325,8 @@ pub struct Ledger {
     pub recovery: OnDamage,
     /// What happens to requests while the ledger cannot be written.
     pub unavailable: OnUnavailable,
-    /// How long journal files are kept once the store has them, in days.
-    pub keep_days: u32,
+    /// How long records of requests are kept, in days.
+    pub records_keep_days: u32,
     /// The most bytes of the data directory; `None` is no limit.
     pub dir_bytes_max: Option<usize>,
     /// The database for questions and bills.
@@ -339,8 +339,8 @@ impl Default for Ledger {
             durability: Durability::default(),
             recovery: OnDamage::default(),
             unavailable: OnUnavailable::default(),
-            // A year, and a month to notice that a file is needed.
-            keep_days: 400,
+            // A year, and a month to notice that a record is needed.
+            records_keep_days: 400,
             dir_bytes_max: None,
             store: Store::default(),
         }

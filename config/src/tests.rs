@@ -81,7 +81,7 @@ prices:
   overrides: [prices.yaml, more/]
   unknown: refuse
 billing: {zone: europe/berlin}
-ledger: {durability: sync, recovery: salvage, unavailable: serve, keep_days: 31, dir_bytes_max: 966367641, store: "postgres://me:${env:POD}@db/bills?sslmode=require"}
+ledger: {durability: sync, recovery: salvage, unavailable: serve, records_keep_days: 31, dir_bytes_max: 966367641, store: "postgres://me:${env:POD}@db/bills?sslmode=require"}
 export: {push: {url: "http://meter:8888/api/v1/events?x=1", token: t, batch_max: 7}}
 telemetry:
   genai: both
@@ -154,10 +154,10 @@ fn an_editor_takes_what_can_be_read_and_marks_what_cannot() {
     for reference in ["workers: ${env:WORKERS}", "receipts: '${file:on}'"] {
         assert_eq!(faults(&format!("{SMALL}{reference}")), none, "{reference}");
     }
-    let about = &schema["properties"]["ledger"]["properties"]["keep_days"]["description"];
-    let said = "The days for which Taximeter keeps journal files that the store has. While the clock \
-                is more than a day ahead of the newest entry, it removes none because of this, until \
-                the clock was steady for a day. Default: 400.";
+    let about = &schema["properties"]["ledger"]["properties"]["records_keep_days"]["description"];
+    let said = "The days for which Taximeter keeps the records of requests; bills need none of them. \
+                While the clock is more than a day ahead of the newest entry, it removes none because \
+                of this, until the clock was steady for a day. Default: 400.";
     assert_eq!(about, said);
 }
 
@@ -206,7 +206,7 @@ tenants:
 tokenizers: [{models: []}, {path: "", estimate: on}]
 prices: {currency: EURO, overrides: [nowhere.yaml, 7], exchange: [{from: BTC}]}
 billing: {zone: Mars/Phobos, timezone: UTC}
-ledger: {durability: perhaps, recovery: maybe, keep_days: 36501, store: "mysql://host/bills"}
+ledger: {durability: perhaps, recovery: maybe, records_keep_days: 36501, store: "mysql://host/bills"}
 export: {push: {batch_max: 0, token: "two words"}}
 telemetry: {genai: v1_40, tenants_max: 0, access_log: some, otlp: {endpoint: "collector:4317", headers: {host: secret}, cert: own.pem, temporality: up, histograms: round}, content: {capture: yes, bytes_max: 7, redact: ["(", "x*"], tenants: ["a/b"]}}
 limits: {drain_seconds: 0, header_bytes_max: 100, uri_bytes_max: 70000, body_bytes_max: 2000000000, http2_window_bytes: 2147483648,

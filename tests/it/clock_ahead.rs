@@ -16,7 +16,7 @@ use crate::http::json_answer;
 use crate::patience::patiently;
 use crate::segments::{plain_path, segments};
 
-const KEPT_A_DAY: &str = "ledger: {keep_days: 1}\nlimits: {ledger_segment_bytes: 4096}";
+const KEPT_A_DAY: &str = "ledger: {records_keep_days: 1}\nlimits: {ledger_segment_bytes: 4096}";
 
 fn before(engine: &Engine) -> Setup {
     Setup::before(engine).upstream("dialect: openai").with(KEPT_A_DAY)

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use taximeter_ledger::{Entry, Progress, Reader, SyncMark};
 use tempfile::TempDir;
@@ -344,22 +344,6 @@ fn willing_engine() -> SocketAddr {
     address
 }
 
-/// Makes a file of the journal older than it is. It is not compressed then.
-fn age(segment: &Path, by: SignedDuration) {
-    let mut bytes = plain(segment);
-    let mut reader = Reader::new(None, 1);
-    reader.feed(&bytes);
-    let _ = reader.next_entry();
-    let mut header = reader.header().expect("a header").clone();
-    header.created =
-        Timestamp::from_microsecond((header.created - by).as_microsecond()).expect("a time");
-    let mut head = Vec::new();
-    header.encode(&mut head);
-    bytes[..head.len()].copy_from_slice(&head);
-    fs::remove_file(segment).expect("remove the segment");
-    fs::write(plain_path(segment), bytes).expect("write the segment");
-}
-
 const SMALL_FILES: &str = "limits: {ledger_segment_bytes: 4096}";
 
 /// A ledger of ninety requests in several files, whose gateway was killed; and their records.
@@ -370,30 +354,6 @@ fn in_small_files(engine: &Engine) -> (TempDir, Vec<Value>) {
     let folder = gateway.kill();
     assert!(segments(&folder.path().join("data")).len() > 3);
     (folder, all)
-}
-
-#[test]
-fn old_files_go_once_the_store_has_them() {
-    let engine = Engine::start();
-    let (folder, all) = in_small_files(&engine);
-    let data_dir = folder.path().join("data");
-    let old = segments(&data_dir);
-    for segment in &old {
-        age(segment, SignedDuration::from_hours(36));
-    }
-    let sections = format!("ledger: {{keep_days: 1}}\n{SMALL_FILES}");
-    let gateway = before(&engine).with(&sections).start_in(folder);
-    let old: Vec<_> = old.iter().map(|path| plain_path(path)).collect();
-    let left = patiently(|| {
-        let left: Vec<_> = segments(&data_dir).iter().map(|path| plain_path(path)).collect();
-        (!left.contains(&old[0])).then_some(left)
-    });
-    let left = left.expect("the oldest file to go");
-    assert!(left.contains(old.last().expect("a last one")), "{left:?}");
-    assert_eq!(gateway.records(), all);
-    serve(&engine, &gateway, 1);
-    let gateway = before(&engine).start_in(gateway.kill());
-    assert_eq!(gateway.records().len(), all.len() + 1);
 }
 
 #[test]

@@ -97,6 +97,7 @@ mod rolling;
 mod room;
 mod routes;
 mod running_usage;
+mod sealed_days;
 mod segments;
 mod sockets;
 mod streams;

@@ -23,14 +23,14 @@ keys! {
         /// free. Taximeter writes the queued entries later, in order; they are lost if the process
         /// dies before.
         unavailable: Optional<Spanned<OnUnavailable>> = default("refuse").example("serve"),
-        /// The days for which Taximeter keeps journal files that the store has. While the clock is
-        /// more than a day ahead of the newest entry, it removes none because of this, until the
-        /// clock was steady for a day.
-        keep_days: Optional<Spanned<Whole<1, 36_500>>> = default("400").example("90"),
+        /// The days for which Taximeter keeps the records of requests; bills need none of them. While
+        /// the clock is more than a day ahead of the newest entry, it removes none because of this,
+        /// until the clock was steady for a day.
+        records_keep_days: Optional<Spanned<Whole<1, 36_500>>> = default("400").example("90"),
         /// The most bytes that the data directory may take, if the volume does not leave less. From
-        /// 80 % of the room on, Taximeter deletes the oldest journal files before their days are
-        /// over, once the store has them. From 95 % on it refuses requests with 503
-        /// `ledger_unavailable`; with `unavailable: serve` it writes on.
+        /// 80 % of the room on, Taximeter deletes the oldest journal files that the store has, and
+        /// then the oldest records before their days are over. From 95 % on it refuses requests with
+        /// 503 `ledger_unavailable`; with `unavailable: serve` it writes on.
         dir_bytes_max: Optional<Spanned<AtLeast<1>>> = without("what the volume leaves").example("9663676416"),
         /// The database for questions and bills: `sqlite` in the data directory, or a PostgreSQL
         /// database that several gateways share. Its URL may end with `?sslmode=` disable, prefer,

@@ -175,7 +175,7 @@ pub(super) struct LedgerStatus {
     pub(super) lost_entries: u64,
     /// Requests in the background whose usage is not known yet.
     pub(super) pending_requests: usize,
-    /// Why nothing is removed because of `keep_days` at present. Null if it is.
+    /// Why nothing is removed because of `records_keep_days` at present. Null if it is.
     pub(super) retention_waits: Option<String>,
     /// Journal files. Null if the gateway cannot read the directory.
     pub(super) segments: Option<u64>,

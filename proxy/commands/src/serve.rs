@@ -2,6 +2,7 @@
 
 mod keeping;
 mod reload;
+mod sealing;
 mod senders;
 mod signals;
 mod tell;
@@ -24,6 +25,7 @@ use taximeter_net::listening::{self, BindFault};
 use taximeter_net::tls::{Reload, Tls, Watch};
 use taximeter_store::feeder::Feeder;
 use taximeter_store::push::Delivery;
+use taximeter_store::seal_thread::SealThread;
 use taximeter_system::clock;
 use taximeter_system::look::Look;
 use taximeter_system::memory;
@@ -180,6 +182,7 @@ pub(crate) struct Running {
     replace: watch::Sender<Arc<Gateway>>,
     workers: Workers,
     feeder: Feeder,
+    sealer: Option<SealThread>,
     delivery: Option<Delivery>,
     otlp: Vec<pusher::Pusher>,
     runtime: Runtime,
@@ -259,6 +262,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     keeping::write_refusals(&gateway);
     keeping::set_rejected_aside(&gateway, recovery.rejected);
     let feeder = keeping::feeder(&gateway, current.clone())?;
+    let sealer = sealing::start(&gateway)?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;
     // The listener is open before `/readyz` says that the gateway is ready.
@@ -271,7 +275,18 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     taximeter_admin::start(current.clone(), admin_listeners, admin_tls);
     let workers = Workers::start(listeners, &current, tls.as_ref())?;
     recognise::start(&gateway);
-    Ok(Running { current, replace, workers, feeder, delivery, otlp, runtime, listen, admin })
+    Ok(Running {
+        current,
+        replace,
+        workers,
+        feeder,
+        sealer,
+        delivery,
+        otlp,
+        runtime,
+        listen,
+        admin,
+    })
 }
 
 /// Where these sockets listen; the ports are real even if 0 was asked for.
@@ -408,13 +423,15 @@ impl Running {
             // Tokens of clients that left are still being counted.
             let _ = timeout(SETTLE_WAIT, self.settled()).await;
         });
-        let Self { current, workers, feeder, delivery, otlp, runtime, .. } = self;
+        let Self { current, workers, feeder, sealer, delivery, otlp, runtime, .. } = self;
         let process = current.get().process().clone();
         process.write_refusals(true);
         // The journal closes before anything that may hang. The writer has logged its errors.
         let _ = process.journal.close();
         // All of them stop at the same time, so one that hangs does not delay the others.
         feeder.stop();
+        // What it has begun is begun anew by the next start, so nobody waits for it.
+        sealer.iter().for_each(SealThread::stop);
         delivery.iter().for_each(Delivery::stop);
         otlp.iter().for_each(pusher::Pusher::stop);
         runtime.block_on(async {

@@ -89,10 +89,10 @@
 //!
 //! # Retention
 //!
-//! After the store was fed, at most once an hour, the journal removes segments (`retain.rs`). A
-//! segment goes if its last entry is older than `keep_days`, is in the store and is with the
-//! receiver of `export.push` (if there is one), and if no start needs it. The same holds for the
-//! segments of corrections. If the wall clock is more than a day ahead of the newest entry, nothing
+//! After the store was fed, the journal removes segments (`retain.rs`). A segment goes if the requests
+//! up to its last entry are in files of days and with the receiver of `export.push` (if there is one),
+//! and if no start needs it. Segments of corrections stay. Where a database elsewhere has all of it,
+//! segments of both go when they are older than `records_keep_days`. If the wall clock is more than a day ahead of the newest entry, nothing
 //! goes by age until it was steady for a day (`clock_trust.rs`).
 //!
 //! # Room
@@ -164,7 +164,7 @@ pub use self::options::{Event, Options};
 pub use self::pushed::PushOutcome;
 pub use self::read::{Altered, Entries, Extent, extent};
 pub use self::recover::Recovery;
-pub use self::retain::{AgeWait, MadeRoom, Removed, Retention, WaitTurn, make_room};
+pub use self::retain::{AgeWait, InStore, MadeRoom, Removed, Retention, WaitTurn, make_room};
 pub use self::state::{JournalState, Segments};
 
 use self::compress::Background;

@@ -21,6 +21,8 @@ use super::room::{Filler, HistoryKind, Removable};
 
 /// How often old segments are looked for.
 const PERIOD: Duration = Duration::from_secs(3600);
+/// How often segments are looked for, at most, whose requests are in files of days.
+const SEALED_PERIOD: Duration = Duration::from_secs(10);
 /// How often segments are looked for to make room, where none may go now, or where the volume says how
 /// much room there is.
 const ROOM_PERIOD: Duration = Duration::from_secs(10);
@@ -46,7 +48,7 @@ impl AgeWait {
     }
 
     /// The time at the last look, to say what is old. `None` while the wall clock is ahead.
-    pub(super) fn time(&self) -> Option<Timestamp> {
+    pub fn time(&self) -> Option<Timestamp> {
         self.known()?.time()
     }
 
@@ -74,11 +76,24 @@ pub enum WaitTurn {
     Ended,
 }
 
-/// Removes old segments from time to time, after the store has their entries.
+/// What a store has of the journals for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InStore {
+    /// The last request up to which all are in files of days. `None` where its tables keep them.
+    pub sealed: Option<u64>,
+    /// The last correction.
+    pub corrections: u64,
+}
+
+/// Removes segments from time to time, after the store has their entries. Those of requests that are in
+/// files of days go then. Corrections are in no other file, so their segments go only for room. Where a
+/// database has all of it, segments go when they are old.
 #[derive(Debug)]
 pub struct Retention {
     dir: PathBuf,
     keep: SignedDuration,
+    /// Up to where requests were in files of days when segments were looked for, and when that was.
+    sealed: Option<(u64, Instant)>,
     /// The last entry that was written when the store was last fed.
     written: u64,
     due: Option<Instant>,
@@ -108,6 +123,7 @@ impl Retention {
         Self {
             dir: dir.to_owned(),
             keep,
+            sealed: None,
             written,
             due: None,
             room_due: None,
@@ -142,8 +158,8 @@ impl Retention {
 
     /// Removes segments after the store was fed. `written` is the last entry now. `sent` returns the
     /// last request and the last correction that the receiver has, or `u64::MAX` without a receiver.
-    /// `corrections` is the last correction that the store has. Where `budget` is short of room, age
-    /// does not count. Otherwise nothing is removed while the wall clock is in doubt.
+    /// Where `budget` is short of room, neither age nor files of days count. Nothing is removed because
+    /// of its age while the wall clock is in doubt.
     ///
     /// # Errors
     /// `Io`, `Segment`; what was not removed is there as before.
@@ -151,13 +167,18 @@ impl Retention {
         &mut self,
         written: u64,
         sent: impl Fn() -> (u64, u64),
-        corrections: u64,
+        InStore { sealed, corrections }: InStore,
         budget: &DiskBudget,
         (now, at): (Instant, Timestamp),
     ) -> Result<Removed, JournalError> {
         let stored = mem::replace(&mut self.written, written);
         let mut old = Vec::new();
-        if self.due.is_none_or(|due| now >= due) && self.clock.ahead().is_none() {
+        if let Some(sealed) = sealed.filter(|sealed| self.is_news(*sealed, now)) {
+            self.sealed = Some((sealed, now));
+            old = retire(&self.dir, Timestamp::MAX, stored.min(sealed).min(sent().0))?;
+        }
+        let is_due = self.due.is_none_or(|due| now >= due) && self.clock.ahead().is_none();
+        if sealed.is_none() && is_due {
             self.due = Some(now + PERIOD);
             let kept = at.checked_sub(self.keep).unwrap_or(Timestamp::MIN);
             let (sent, sent_corrections) = sent();
@@ -167,6 +188,15 @@ impl Retention {
         }
         let for_room = self.make_room(|| Some((stored, corrections)), sent, budget, now)?;
         Ok(Removed { old, for_room })
+    }
+
+    /// Whether segments are to be looked for, because requests up to `sealed` are in files of days.
+    fn is_news(&self, sealed: u64, now: Instant) -> bool {
+        // A receiver may have got more since.
+        self.sealed.is_none_or(|(before, looked)| {
+            let period = if sealed > before { SEALED_PERIOD } else { PERIOD };
+            now >= looked + period
+        })
     }
 
     /// Makes room where `budget` is short of it, also while the store cannot be fed. `stored` is asked

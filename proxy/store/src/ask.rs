@@ -227,10 +227,10 @@ impl Store {
     }
 
     /// Up to which entry of the journal of requests, which is one of `ledger`, each request has left the
-    /// tables for a file of its day, or leaves nothing. A PostgreSQL database keeps them all.
+    /// tables for a file of its day, or leaves nothing. `None` of PostgreSQL, which keeps them.
     ///
     /// Errors: `Damaged`, `Unavailable`.
-    pub fn sealed_through(&mut self, ledger: LedgerId) -> Result<u64, StoreError> {
+    pub fn sealed_through(&mut self, ledger: LedgerId) -> Result<Option<u64>, StoreError> {
         self.database.sealed_through(REQUESTS, ledger)
     }
 

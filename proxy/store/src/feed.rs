@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use taximeter_ledger::{Fault, FramedEntry, Kind, Position};
+use taximeter_ledger::{Fault, FramedEntry, Kind, LedgerId, Position};
 
 use super::Store;
 use super::batch::Batch;
@@ -44,6 +44,8 @@ pub struct Feed<'a> {
     forms: Forms,
     /// Sequence number of the last entry of it that the store has.
     stored: u64,
+    /// The ledger of that entry.
+    ledger: Option<LedgerId>,
 }
 
 /// The result of a feeding.
@@ -60,6 +62,9 @@ pub struct Fed {
     pub stored: u64,
     /// The same for the second journal, that of corrections.
     pub stored_corrections: u64,
+    /// The last entry of the first journal up to which all requests are in files of days. `None` where
+    /// the store has no such files.
+    pub sealed: Option<u64>,
     /// Bytes of the data directory in pages that the store has free for later rows.
     pub free_bytes: u64,
 }
@@ -80,6 +85,7 @@ impl<'a> Feed<'a> {
             open: None,
             forms: Forms::default(),
             stored: 0,
+            ledger: None,
         }
     }
 
@@ -108,8 +114,8 @@ impl<'a> Feed<'a> {
         if let Some(cursor) = cursor {
             let mut entries = (self.read)(cursor.seq)?;
             let last = entries.next().transpose()?;
-            if last.is_some_and(|last| last.position() == cursor) {
-                self.stored = cursor.seq;
+            if let Some(last) = last.filter(|last| last.position() == cursor) {
+                (self.stored, self.ledger) = (cursor.seq, Some(last.ledger));
                 return Ok(entries);
             }
         }
@@ -167,6 +173,7 @@ impl<'a> Feed<'a> {
             }
             self.forms = batch.forms;
             self.stored = last.seq;
+            self.ledger = read.last().map(|framed| framed.ledger).or(self.ledger);
             fed.entries += read.len() as u64;
             fed.records += added.posts;
             fed.corrections += added.corrections;
@@ -221,6 +228,9 @@ pub(super) fn feed_all(
             }
             tries += 1;
         }
+    }
+    if let Some(Feed { name, ledger: Some(ledger), .. }) = feeds.first() {
+        fed.sealed = database.sealed_through(name, *ledger)?;
     }
     let mut stored = feeds.iter().map(|feed| feed.stored);
     fed.stored = stored.next().unwrap_or(0);

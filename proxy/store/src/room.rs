@@ -9,7 +9,9 @@ use jiff::Timestamp;
 use taximeter_config::Config;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::RoomLimits;
-use taximeter_journal::{JournalError, Removed, Retention, WaitTurn, is_written, make_room};
+use taximeter_journal::{
+    InStore, JournalError, Removed, Retention, WaitTurn, is_written, make_room,
+};
 use taximeter_ledger::Position;
 
 use super::Location;
@@ -88,9 +90,10 @@ impl Cleaner {
     ) -> Result<Removed, JournalError> {
         let Self { dir, location, pushes, budget, retention } = self;
         let sent = || sent(dir, *pushes);
-        if let Ok(Fed { stored_corrections, free_bytes, .. }) = fed {
-            budget.reusable(*free_bytes);
-            return retention.fed(written, sent, *stored_corrections, budget, at);
+        if let Ok(Fed { sealed, stored_corrections, free_bytes, .. }) = *fed {
+            budget.reusable(free_bytes);
+            let in_store = InStore { sealed, corrections: stored_corrections };
+            return retention.fed(written, sent, in_store, budget, at);
         }
         // What the store has may have been moved away, so it is asked itself.
         let now = || location.look().map(|store| stored(dir, store.cursors));

@@ -28,13 +28,13 @@ pub struct SealThread {
 }
 
 impl SealThread {
-    /// Starts the thread. It asks `policy` before each look, and `on_done` hears what each one did that
+    /// Starts the thread. It asks `policy` at each look, and `on_done` hears what each one did that
     /// did anything. After an error the store is opened again.
     ///
     /// Errors: the system has no thread for it.
     pub fn start(
         open: impl FnMut() -> Result<Option<Sealer>, StoreError> + Send + 'static,
-        policy: impl FnMut() -> SealPolicy + Send + 'static,
+        policy: impl FnMut(&mut Sealer) -> Result<SealPolicy, StoreError> + Send + 'static,
         on_done: impl FnMut(Result<SealWork, StoreError>) + Send + 'static,
     ) -> io::Result<Self> {
         Self::paced(LOOK_PERIOD, open, policy, on_done)
@@ -44,7 +44,7 @@ impl SealThread {
     fn paced(
         period: Duration,
         open: impl FnMut() -> Result<Option<Sealer>, StoreError> + Send + 'static,
-        policy: impl FnMut() -> SealPolicy + Send + 'static,
+        policy: impl FnMut(&mut Sealer) -> Result<SealPolicy, StoreError> + Send + 'static,
         on_done: impl FnMut(Result<SealWork, StoreError>) + Send + 'static,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -71,7 +71,7 @@ impl SealThread {
 fn seal_until_stopped(
     period: Duration,
     mut open: OpenSealer,
-    mut policy: impl FnMut() -> SealPolicy,
+    mut policy: impl FnMut(&mut Sealer) -> Result<SealPolicy, StoreError>,
     mut on_done: impl FnMut(Result<SealWork, StoreError>),
     stop: &AtomicBool,
 ) {
@@ -84,7 +84,10 @@ fn seal_until_stopped(
             seen.push_back(sealer.newest()?);
             let done = match seen.get(seen.len().wrapping_sub(SEEN_LOOKS + 1)).copied() {
                 None => SealWork::default(),
-                Some(newest) => sealer.work(&policy(), newest, &go_on)?,
+                Some(newest) => {
+                    let policy = policy(&mut sealer)?;
+                    sealer.work(&policy, newest, &go_on)?
+                }
             };
             Ok(Some((sealer, done)))
         });
@@ -137,7 +140,7 @@ mod tests {
                 _ => Sealer::open(&path, "pod-7f9c/0"),
             }
         };
-        let policy = move || SealPolicy { room: None, closed_until };
+        let policy = move |_: &mut Sealer| Ok(SealPolicy { room: None, closed_until });
         let sealing = SealThread::paced(Duration::from_millis(5), open, policy, move |result| {
             done.send(result).unwrap();
         });

@@ -144,11 +144,15 @@ impl Database for Sqlite {
         self.ask(ask::newest)
     }
 
-    fn sealed_through(&mut self, journal: &str, ledger: LedgerId) -> Result<u64, StoreError> {
+    fn sealed_through(
+        &mut self,
+        journal: &str,
+        ledger: LedgerId,
+    ) -> Result<Option<u64>, StoreError> {
         self.ask(|connection| {
             let fed = ask::cursor(connection, journal)?.map_or(0, |cursor| cursor.seq);
             let first = ask::first_seq(connection, ledger)?;
-            Ok(first.map_or(fed, |first| fed.min(first.saturating_sub(1))))
+            Ok(Some(first.map_or(fed, |first| fed.min(first.saturating_sub(1)))))
         })
     }
 

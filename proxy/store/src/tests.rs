@@ -54,7 +54,15 @@ fn catch_up(store: &mut Store, entries: &[FramedEntry]) -> Fed {
 }
 
 fn fed(entries: u64, records: u64, stored: u64) -> Fed {
-    Fed { entries, records, stored, corrections: 0, stored_corrections: 0, free_bytes: 0 }
+    Fed {
+        entries,
+        records,
+        stored,
+        corrections: 0,
+        stored_corrections: 0,
+        sealed: None,
+        free_bytes: 0,
+    }
 }
 
 fn records(store: &mut Store, filter: &Filter, limit: Option<u32>) -> Vec<Record> {

@@ -96,7 +96,7 @@ pub(super) fn feeder(gateway: &Arc<Gateway>, current: Current) -> anyhow::Result
     let dir = &gateway.config.data_dir;
     let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
     let feeding = gateway.feeding.clone();
-    let keep_days = gateway.config.ledger.keep_days;
+    let keep_days = gateway.config.ledger.records_keep_days;
     let clocks = || (clock::now(), clock::wall());
     let (newest, wait) = (journal.newest_before(), journal.age_wait().clone());
     let retention = Retention::new(dir, keep_days, journal.sequence(), newest, clocks(), wait);

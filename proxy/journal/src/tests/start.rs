@@ -21,6 +21,11 @@ fn retention(
     Retention::new(dir, keep_days, 0, newest, at, Arc::default())
 }
 
+/// A store that keeps requests in its tables, with corrections up to this one.
+fn kept(corrections: u64) -> InStore {
+    InStore { sealed: None, corrections }
+}
+
 fn checkpoints(bench: &Bench) -> Vec<(FramedEntry, Checkpoint)> {
     let checkpoint = |framed: FramedEntry| match framed.entry().unwrap() {
         Entry::Checkpoint(checkpoint) => Some((framed, *checkpoint)),
@@ -150,7 +155,7 @@ fn the_store_has_what_was_written_before_it_was_fed() {
     let mut fed = |sent: u64, hours| {
         let now = now + Duration::from_secs(3600) * hours;
         let budget = DiskBudget::default();
-        retention.fed(u64::MAX, || (sent, 0), 0, &budget, (now, at)).unwrap().old.len()
+        retention.fed(u64::MAX, || (sent, 0), kept(0), &budget, (now, at)).unwrap().old.len()
     };
     assert_eq!(fed(u64::MAX, 0), 0);
     // Not before its time.
@@ -168,7 +173,7 @@ fn for_room(
     budget: &DiskBudget,
     at: (Instant, Timestamp),
 ) -> Option<MadeRoom> {
-    let removed = retention.fed(u64::MAX, || (sent, 0), 0, budget, at).unwrap();
+    let removed = retention.fed(u64::MAX, || (sent, 0), kept(0), budget, at).unwrap();
     assert!(removed.old.is_empty());
     removed.for_room
 }
@@ -261,7 +266,7 @@ fn nothing_goes_by_age_while_the_clock_is_ahead_of_the_newest_entry_but_for_room
         (now, at) = (now + passed, at + passed);
         let turn = retention.look((now, at));
         let budget = DiskBudget::default();
-        let removed = retention.fed(u64::MAX, || (u64::MAX, 0), 0, &budget, (now, at));
+        let removed = retention.fed(u64::MAX, || (u64::MAX, 0), kept(0), &budget, (now, at));
         (turn, removed.unwrap().old.len())
     };
     let (began, removed) = fed(0);
@@ -283,6 +288,34 @@ fn nothing_goes_by_age_while_the_clock_is_ahead_of_the_newest_entry_but_for_room
     assert!(for_room(&mut retention, u64::MAX, &full, (now, at)).is_none());
     let made = for_room(&mut retention, u64::MAX, &full, (now, at));
     assert!(made.is_some(), "room is no question of age");
+}
+
+#[test]
+fn segments_of_sealed_requests_go_whatever_the_clock_says_and_corrections_stay() {
+    let bench = filled(40, &[]);
+    let newest = Timestamp::from_second(1).unwrap();
+    // Nothing is old, and the clock is in doubt.
+    let (mut now, at) = (clock::now(), newest + SignedDuration::from_hours(24 * 500));
+    let mut retention = retention(bench.dir.path(), 36_500, Some(newest), (now, at));
+    retention.look((now, at));
+    let all = bench.segments().len();
+    let last = bench.read(1).last().unwrap().seq;
+    let mut fed = |seconds: u64, sealed: u64, sent: u64| {
+        now += Duration::from_secs(seconds);
+        let in_store = InStore { sealed: Some(sealed), corrections: u64::MAX };
+        let budget = DiskBudget::default();
+        let removed = retention.fed(last, || (sent, 0), in_store, &budget, (now, at));
+        removed.unwrap().old.len()
+    };
+    assert_eq!(fed(0, 0, u64::MAX), 0);
+    assert_eq!(fed(9, last / 2, u64::MAX), 0, "not so soon");
+    let half = fed(2, last / 2, u64::MAX);
+    assert!((1..all - 1).contains(&half), "{half} of {all}");
+    assert_eq!(fed(11, last, last / 2), 0, "the receiver needs them");
+    // Without news once an hour: the receiver may have got more.
+    assert_eq!(fed(11, last, u64::MAX), 0);
+    assert_eq!(fed(3600, last, u64::MAX), all - 1 - half);
+    bench.open();
 }
 
 #[test]
@@ -340,7 +373,7 @@ fn old_corrections_go_once_the_store_has_them() {
     let mut fed = |sent: u64, stored: u64, hours| {
         let now = now + Duration::from_secs(3600) * hours;
         let budget = DiskBudget::default();
-        retention.fed(0, || (0, sent), stored, &budget, (now, at)).unwrap().old.len()
+        retention.fed(0, || (0, sent), kept(stored), &budget, (now, at)).unwrap().old.len()
     };
     assert_eq!(fed(u64::MAX, 0, 0), 0, "the store lacks them");
     assert_eq!(fed(0, u64::MAX, 1), 0, "the receiver lacks them");

@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
+use jiff::Timestamp;
 use rusqlite::{Connection, params};
+use taximeter_billing::{Closing, closing};
 
 use super::ask;
 use super::days::{self, DAY_MICROS, Interrupt, LiveFile, PART_ROWS_MAX, Sealing};
 use super::handle::Sqlite;
 use super::log::LOG_BYTES_MAX;
+use super::reached;
 use crate::error::StoreError;
 use crate::sealing::{DayFileState, DayState, SealPolicy, Step, due};
 
@@ -36,6 +39,9 @@ const FORGET_FORMS: &str = "
     DELETE FROM forms
     WHERE number > ?1 AND number <= ?2 AND number NOT IN (SELECT form FROM temp.used)
         AND number NOT IN (SELECT form FROM requests WHERE number > ?3)";
+
+/// The newest closed day is looked for in so many days.
+const CLOSED_LOOKS: i64 = 400;
 
 /// Who seals. There is one for a data directory.
 #[derive(Debug)]
@@ -112,6 +118,25 @@ impl Sealer {
     /// Errors: `Damaged`, `Unavailable`.
     pub fn newest(&mut self) -> Result<i64, StoreError> {
         self.sqlite.ask(ask::newest)
+    }
+
+    /// Up to when days are closed at the time `now`: the end of the newest one of which nothing can come
+    /// any more, but late.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn closed_until(&self, now: Timestamp) -> Result<Timestamp, StoreError> {
+        let gateways = self.sqlite.ask(reached::progress)?;
+        let gateways: Vec<_> = gateways
+            .into_iter()
+            .map(|gateway| reached::named(gateway, &self.sqlite.path))
+            .collect();
+        let today = now.as_microsecond().div_euclid(DAY_MICROS) * DAY_MICROS;
+        let ends = (0..CLOSED_LOOKS).map_while(|days| {
+            Timestamp::from_microsecond(today.checked_sub(days * DAY_MICROS)?).ok()
+        });
+        let is_closed =
+            |end: &Timestamp| matches!(closing(*end, &gateways, now), Closing::Closed { .. });
+        Ok(ends.into_iter().find(is_closed).unwrap_or(Timestamp::MIN))
     }
 
     /// Does all that is due, with the requests that have a number up to `newest`, while `go_on` says yes.

@@ -11,7 +11,7 @@ use serde_json::json;
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::RoomLimits;
-use taximeter_journal::{Journal, Options, Retention};
+use taximeter_journal::{InStore, Journal, Options, Retention};
 use taximeter_ledger::{Charge, Reserve};
 use taximeter_system::clock;
 
@@ -67,7 +67,13 @@ fn keep(dir: &Path, journal: &Journal, removed: &AtomicU64, ends: &AtomicBool) {
         let Ok(fed) = store.catch_up(&mut feeds) else { continue };
         let sent = || (u64::MAX, u64::MAX);
         let gone = retention
-            .fed(journal.sequence(), sent, fed.stored_corrections, &budget, clocks())
+            .fed(
+                journal.sequence(),
+                sent,
+                InStore { sealed: fed.sealed, corrections: fed.stored_corrections },
+                &budget,
+                clocks(),
+            )
             .unwrap();
         removed.fetch_add(gone.for_room.map_or(0, |made| made.gone.len() as u64), Relaxed);
         budget.look(dir, &limits).unwrap();

@@ -237,6 +237,44 @@ impl Event for HistoryRemoved<'_> {
     }
 }
 
+/// Requests left the tables of the store for files of their days.
+#[derive(Debug, Clone, Copy)]
+pub struct Sealed {
+    /// Requests that left.
+    pub requests: u64,
+    /// Files that became one with others.
+    pub files_merged: u64,
+}
+
+impl Event for Sealed {
+    fn count(&self, _to: &Metrics) {}
+
+    fn line(&self, to: &Log) {
+        if self.requests + self.files_merged > 0 {
+            let fields =
+                [("requests", self.requests.into()), ("files_merged", self.files_merged.into())];
+            to.tell(LogEvent::LedgerSealed, fields);
+        }
+    }
+}
+
+/// Requests could not leave the tables.
+#[derive(Debug, Clone, Copy)]
+pub struct NotSealed<'a> {
+    /// The reason.
+    pub reason: &'a str,
+}
+
+impl Event for NotSealed<'_> {
+    fn count(&self, to: &Metrics) {
+        to.count(Instrument::StoreFaults, 1, &[]);
+    }
+
+    fn line(&self, to: &Log) {
+        to.tell(LogEvent::LedgerNotSealed, [("reason", self.reason.into())]);
+    }
+}
+
 /// The data directory has no room for new requests, or has room again.
 #[derive(Debug)]
 pub struct RoomTurned<'a> {

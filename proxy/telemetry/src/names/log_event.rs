@@ -158,20 +158,26 @@ log_events! {
         "The journal was opened. The fields say what the start repaired.";
     LedgerRecovered: "ledger_recovered", Info, [], "The ledger can be written again.";
     LedgerRetired: "ledger_retired", Info, ["segments"],
-        "The gateway removed old journal segments because of `keep_days`.";
+        "The gateway removed journal segments that nobody needs: their requests are in files of days, or \
+         in the database.";
     LedgerMadeRoom: "ledger_made_room", Info,
         ["files", "bytes", "first", "last", "remaining_files", "remaining_bytes"],
         "The data directory was nearly full. The gateway removed its oldest journal segments that \
-         are in the store, before their `keep_days` are over.";
+         are in the store.";
     VolumeFilledByOthers: "volume_filled_by_others", Warn,
         ["files", "bytes", "first", "last", "remaining_files", "remaining_bytes", "hint"],
         "The volume of the data directory is nearly full, mostly of other files. The gateway removed \
          its oldest journal segments that are in the store: at most a tenth of them a day.";
+    LedgerSealed: "ledger_sealed", Info, ["requests", "files_merged"],
+        "Requests left the store for files of their days, and files of one day became one.";
+    LedgerNotSealed: "ledger_not_sealed", Warn, ["reason"],
+        "Requests could not leave the store for files of their days. They stay there, and the gateway \
+         tries again. Told once for each reason in a row.";
     ClockAhead: "clock_ahead", Warn, ["clock", "newest_entry", "hint"],
         "The clock is more than a day ahead of the newest entry of the ledger. Nothing is removed \
-         because of `keep_days` until the clock was steady for a day.";
+         because of its age until the clock was steady for a day.";
     ClockTrusted: "clock_trusted", Info, [],
-        "The clock was set right, or was steady for a day. `keep_days` counts again.";
+        "The clock was set right, or was steady for a day. What is old is removed again.";
     LedgerFull: "ledger_full", Critical, ["bytes", "bytes_max", "hint"],
         "The data directory has no room for new requests. The gateway refuses them, unless \
          `ledger.unavailable` is `serve`.";
