@@ -38,6 +38,7 @@ const IMPURE_CRATES: &[(&str, &[&str])] = &[
     ("taximeter-net", &["taximeter-system"]),
     ("taximeter-journal", &["taximeter-system"]),
     ("taximeter-store", &["taximeter-journal", "taximeter-net", "taximeter-system"]),
+    ("taximeter-export", &["taximeter-net", "taximeter-store", "taximeter-system"]),
     ("taximeter-telemetry", &["taximeter-journal", "taximeter-net", "taximeter-system"]),
     (
         "taximeter-gateway",
@@ -52,6 +53,7 @@ const IMPURE_CRATES: &[(&str, &[&str])] = &[
     (
         "taximeter-admin",
         &[
+            "taximeter-export",
             "taximeter-gateway",
             "taximeter-journal",
             "taximeter-net",
@@ -73,6 +75,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "billing",
     "columnar",
     "commands",
+    "export",
     "framing",
     "gateway",
     "journal",

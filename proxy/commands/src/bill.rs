@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use taximeter_billing::{Grouping, Zone};
+use taximeter_export::Job;
+use taximeter_export::format::{Format, Rendering};
 use taximeter_store::Feed;
 use taximeter_store::bills::{BillJob, Form, WIDTH};
-use taximeter_store::export::Job;
-use taximeter_store::format::{Format, Rendering};
 use taximeter_store::terms::Terms;
 
 use super::export::{self, ExportArgs};

@@ -6,11 +6,11 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use taximeter_billing::export::{ExportError, ExportTotals, FocusVersion, Window};
-use taximeter_store::Store;
-use taximeter_store::export::{
+use taximeter_export::format::{self, Rendering};
+use taximeter_export::{
     Content, Destination, DestinationFault, ExportFault, Job, Objects, export, stream,
 };
-use taximeter_store::format::{self, Rendering};
+use taximeter_store::Store;
 
 use super::failure::Failure;
 use super::ledger;

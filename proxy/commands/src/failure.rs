@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use taximeter_billing::{BillError, PeriodError, TooLarge, Zone};
 use taximeter_config::Invalid;
+use taximeter_export::{DestinationFault, ExportFault, ObjectFault};
 use taximeter_journal::JournalError;
 use taximeter_store::StoreError;
 use taximeter_store::convert::ConvertError;
-use taximeter_store::export::{DestinationFault, ExportFault, ObjectFault};
 use taximeter_top::{AdminFault, TopError};
 
 use super::against::AgainstError;

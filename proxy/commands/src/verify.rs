@@ -95,7 +95,7 @@ fn whole(
     progress.end();
     let terms = ledger.config.as_ref().map(Terms::of).unwrap_or_default();
     for manifest in &args.export {
-        verify::verify_export(manifest, &mut store, &terms, now, &mut findings)?;
+        taximeter_export::verify_export(manifest, &mut store, &terms, now, &mut findings)?;
     }
     findings.write(out)?;
     Ok(if findings.wrong() == 0 { ExitCode::SUCCESS } else { Exit::Failed.into() })

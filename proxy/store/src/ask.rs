@@ -202,11 +202,7 @@ impl Store {
     /// How many tenants have records of `period`; 1000 stands for more.
     ///
     /// Errors: `Damaged`, `Unavailable`.
-    pub(super) fn tenants(
-        &mut self,
-        period: Period,
-        tenant: Option<&str>,
-    ) -> Result<u64, StoreError> {
+    pub fn tenants(&mut self, period: Period, tenant: Option<&str>) -> Result<u64, StoreError> {
         self.database.tenants(period, tenant)
     }
 

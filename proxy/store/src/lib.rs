@@ -85,14 +85,7 @@
 //! failure, from the cursor of its journal. The tests start their server with
 //! `tests/src/postgres.rs`.
 //!
-//! # Exports and pushes
-//!
-//! Bills and FOCUS are made from hours. Single requests leave as records and events.
-//! `billing::export` writes the rows; `export/` puts the files where they belong. A file appears
-//! under its name only when it is whole, and the manifest comes last. All questions of one export
-//! see the same moment, so that a manifest and its files agree. One thread reads the store, several
-//! make rows, and another one encodes them (`export/parquet.rs`). Corrections, shares of GPUs and
-//! credits leave as FOCUS rows and as events of their own.
+//! # Pushes
 //!
 //! `push/` reads the journals of requests and of corrections, each with its own cursor. A cursor is
 //! a sequence number of the journal, because a rebuild numbers the rows of the store anew.
@@ -106,11 +99,9 @@ pub mod convert;
 mod cursor;
 mod database;
 mod error;
-pub mod export;
 mod fed;
 mod feed;
 pub mod feeder;
-pub mod format;
 mod forms;
 mod granularity;
 mod journals;

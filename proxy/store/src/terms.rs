@@ -92,13 +92,13 @@ impl Terms {
     }
 
     /// Whether requests and their corrections are the only amounts.
-    pub(crate) fn add_nothing(&self) -> bool {
+    pub fn add_nothing(&self) -> bool {
         self.allowances.is_empty() && self.gpus.is_empty()
     }
 
     /// Whether a request to `upstream` that was admitted `at` pays a share of GPUs, whatever its
     /// record says.
-    pub(crate) fn owes_share(&self, upstream: &str, at: Timestamp) -> bool {
+    pub fn owes_share(&self, upstream: &str, at: Timestamp) -> bool {
         let at = hour_of(at);
         self.gpus.iter().any(|gpus| gpus.upstream == upstream && gpus.price.covers(at))
     }

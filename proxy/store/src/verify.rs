@@ -1,10 +1,8 @@
-//! Verification: reads the journals whole, and compares the store with them. An export is compared
-//! with the store.
+//! Verification: reads the journals whole, and compares the store with them.
 
 mod account;
 mod compare;
 mod error;
-mod exported;
 mod findings;
 mod refusals;
 pub mod statement_journals;
@@ -22,7 +20,6 @@ use super::database::SoundDays;
 use super::journals::feeds_to_read;
 
 pub use self::error::{Steps, VerifyError};
-pub use self::exported::verify_export;
 pub use self::findings::Findings;
 pub use self::statement_journals::{fault, journals};
 

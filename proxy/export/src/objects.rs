@@ -11,7 +11,7 @@ use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt as _};
 use tokio::runtime::Runtime;
 
-use super::connector::Connector;
+use crate::connector::Connector;
 
 /// Bytes of one part of a large file, and the largest file that is sent in one piece. All parts but
 /// the last are of the same size, and larger than the least that stores take.

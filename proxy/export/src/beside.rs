@@ -7,7 +7,7 @@ use std::thread;
 
 use taximeter_billing::export::ExportError;
 
-use super::job::ExportFault;
+use crate::job::ExportFault;
 
 /// Pieces that wait for the writer: neither is idle while the other has a long moment, as the writer has
 /// where a group of rows ends.

@@ -7,11 +7,11 @@ use taximeter_billing::export::{
 };
 use taximeter_ledger::Record;
 
-use super::content::Content;
-use super::job::{ExportFault, Job};
-use super::parquet::parquet;
-use crate::Store;
-use crate::terms::Origin;
+use crate::content::Content;
+use crate::job::{ExportFault, Job};
+use crate::parquet::parquet;
+use taximeter_store::Store;
+use taximeter_store::terms::Origin;
 
 /// Writes an export to `out`, which comes back with what it adds up to.
 ///

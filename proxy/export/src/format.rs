@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use taximeter_billing::export::{FocusVersion, Format as Records};
 use utoipa::ToSchema;
 
-use crate::bills::Form;
-use crate::export::Content;
+use crate::Content;
+use taximeter_store::bills::Form;
 
 /// A format of a bill or an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, ToSchema)]

@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::export::{ExportError, OutsideWindow, file_name};
 use taximeter_billing::{BillError, Period, PeriodError};
 
-use super::content::Content;
-use super::destination::DestinationFault;
-use super::partitions::PartFault;
-use crate::terms::{Scope, Terms};
-use crate::{Filter, StoreError};
+use crate::content::Content;
+use crate::destination::DestinationFault;
+use crate::partitions::PartFault;
+use taximeter_store::terms::{Scope, Terms};
+use taximeter_store::{Filter, StoreError};
 
 /// One export.
 #[derive(Debug, Clone)]

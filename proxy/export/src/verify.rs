@@ -12,11 +12,11 @@ use sha2::{Digest, Sha256};
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, Format, SequenceRange};
 
-use super::error::VerifyError;
-use super::findings::Findings;
-use crate::Store;
-use crate::export::{Content, hex};
-use crate::terms::{Scope, Terms};
+use crate::content::Content;
+use crate::destination::hex;
+use taximeter_store::Store;
+use taximeter_store::terms::{Scope, Terms};
+use taximeter_store::verify::{Findings, VerifyError};
 
 /// Bytes of one read.
 const PIECE_BYTES: usize = 64 << 10;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use tempfile::{Builder, NamedTempFile};
 
-use super::objects::{ObjectFault, Objects};
+use crate::objects::{ObjectFault, Objects};
 
 /// Bytes written to a file at once.
 const BUFFER_BYTES: usize = 128 << 10;

@@ -8,10 +8,10 @@ use std::thread;
 use taximeter_billing::export::{ExportError, ExportTotals, RecordRows, RecordsParquet};
 use taximeter_system::lanes::Lanes;
 
-use super::beside::written_beside;
-use super::decoded::decoded;
-use super::job::{ExportFault, Job};
-use crate::{Store, Written};
+use crate::beside::written_beside;
+use crate::decoded::decoded;
+use crate::job::{ExportFault, Job};
+use taximeter_store::{Store, Written};
 
 /// Writes what the store has of a period to `out`, which comes back; adds it to `totals`, and calls
 /// `step` for each row.
