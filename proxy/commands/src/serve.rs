@@ -262,7 +262,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     keeping::write_refusals(&gateway);
     keeping::set_rejected_aside(&gateway, recovery.rejected);
     let feeder = keeping::feeder(&gateway, current.clone())?;
-    let sealer = sealing::start(&gateway)?;
+    let sealer = sealing::start(&gateway, feeder.bell())?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;
     // The listener is open before `/readyz` says that the gateway is ready.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use taximeter_gateway::gateway::Gateway;
+use taximeter_store::feeder::Bell;
 use taximeter_store::seal_thread::SealThread;
 use taximeter_store::{Location, SealPolicy, SealWork, Sealer, StoreError};
 use taximeter_system::clock;
@@ -10,8 +11,8 @@ use taximeter_telemetry::Telemetry;
 use taximeter_telemetry::events::{NotSealed, Sealed};
 
 /// Starts the thread that seals; it carries no requests. `None` for a store in a database, which keeps
-/// them.
-pub(super) fn start(gateway: &Arc<Gateway>) -> anyhow::Result<Option<SealThread>> {
+/// them. Segments of the journal go after a feeding, so `bell` is rung when their requests have left.
+pub(super) fn start(gateway: &Arc<Gateway>, bell: Bell) -> anyhow::Result<Option<SealThread>> {
     let Location::DataDir(dir) = Location::of(&gateway.config, &gateway.id) else {
         return Ok(None);
     };
@@ -22,7 +23,12 @@ pub(super) fn start(gateway: &Arc<Gateway>) -> anyhow::Result<Option<SealThread>
     };
     let (id, mut told) = (gateway.id.clone(), Told::default());
     let telemetry = gateway.telemetry.clone();
-    let on_done = move |done: Result<SealWork, StoreError>| told.tell(&telemetry, &done);
+    let on_done = move |done: Result<SealWork, StoreError>| {
+        told.tell(&telemetry, &done);
+        if done.is_ok_and(|work| work.sealed > 0) {
+            bell.ring();
+        }
+    };
     Ok(Some(SealThread::start(move || Sealer::open(&dir, &id), policy, on_done)?))
 }
 
