@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use rust_decimal::Decimal;
-use taximeter_ledger::{Counted, Gaps, Record, RequestId, Stages};
+use taximeter_ledger::{Counted, Gaps, Record, RequestId, Reserve, Stages};
 use uuid::Builder;
 
 /// As the gateway writes it; what differs from one to the next is put in.
@@ -50,10 +50,36 @@ pub fn pattern() -> serde_json::Result<Record> {
     serde_json::from_str(RECORD)
 }
 
+/// The reservation that the gateway makes before it sends the request.
+#[must_use]
+pub fn reserve(record: &Record) -> Reserve {
+    Reserve {
+        id: record.id,
+        request_id: record.request_id.clone(),
+        started_at: record.started_at,
+        tenant: record.tenant.clone(),
+        key_id: record.key_id.clone(),
+        identity: record.identity,
+        labels: record.labels.clone(),
+        operation: record.operation.clone(),
+        route: record.route.clone(),
+        stream: record.stream,
+        upstream: record.upstream.clone(),
+        provider: record.provider.clone(),
+        request_model: record.request_model.clone(),
+        service_tier: None,
+        amount: None,
+        input_tokens: Some(72),
+        output_tokens: Some(0),
+        context: false,
+        background: false,
+    }
+}
+
 /// Makes it the request with that number, which differs from others as requests do: in its ids, in
 /// what it used and cost, and in its times; and one of eight is no stream. The same number is the
 /// same request.
-pub(crate) fn vary(record: &mut Record, number: u32) {
+pub fn vary(record: &mut Record, number: u32) {
     let random = |salt: u32, below: u32| mixed(number, salt) % below;
     let (input, output) = (100 + random(1, 4_000), 1 + random(2, 800));
     let cached = input / 64 * 48;

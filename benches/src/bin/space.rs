@@ -13,13 +13,14 @@ use clap::Parser;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use taximeter_benches::clock::{cpu_nanos, monotonic_nanos, pause};
+use taximeter_benches::record::reserve;
 use taximeter_benches::say;
 use taximeter_columnar::{DayFile, DayWriter, RowFilter};
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_journal::{AppendError, Journal, Options, compress, read};
 use taximeter_ledger::{
-    Charge, Entry, Kind, Place, Progress, Record, RecordCost, RecordUsage, RequestId, Reserve,
-    Stages, TenantId,
+    Charge, Entry, Kind, Place, Progress, Record, RecordCost, RecordUsage, RequestId, Stages,
+    TenantId,
 };
 use taximeter_store::{Store, feeds};
 use uuid::Builder;
@@ -368,31 +369,6 @@ fn progress(record: &Record, usage: &RecordUsage, number: u32) -> Progress {
         response_id: None,
         service_tier: None,
         usage,
-    }
-}
-
-/// The reservation that the gateway makes before it sends the request.
-fn reserve(record: &Record) -> Reserve {
-    Reserve {
-        id: record.id,
-        request_id: record.request_id.clone(),
-        started_at: record.started_at,
-        tenant: record.tenant.clone(),
-        key_id: record.key_id.clone(),
-        identity: record.identity,
-        labels: record.labels.clone(),
-        operation: record.operation.clone(),
-        route: record.route.clone(),
-        stream: record.stream,
-        upstream: record.upstream.clone(),
-        provider: record.provider.clone(),
-        request_model: record.request_model.clone(),
-        service_tier: None,
-        amount: None,
-        input_tokens: Some(72),
-        output_tokens: Some(0),
-        context: false,
-        background: false,
     }
 }
 

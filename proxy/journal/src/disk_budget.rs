@@ -40,6 +40,8 @@ pub struct DiskBudget {
     short: AtomicBool,
     full: AtomicBool,
     refuses: AtomicBool,
+    /// No segment may go, and there is too little room.
+    needs_days: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -157,14 +159,14 @@ impl DiskBudget {
     }
 
     /// What goes of `history`, the oldest first, to make room.
-    pub(super) fn plan(&self, history: &[Removable]) -> Plan {
+    pub fn plan(&self, history: &[Removable]) -> Plan {
         let mut state = self.lock();
         let room = state.room;
         plan(&room, history, state.kept.allowance.grant(history))
     }
 
     /// These parts of the history have gone, as `plan` said.
-    pub(super) fn freed(&self, gone: &[Removable], plan: &Plan) {
+    pub fn freed(&self, gone: &[Removable], plan: &Plan) {
         let mut state = self.lock();
         state.kept.allowance.spend(plan.bytes_for_others);
         if let Some(Measured { usage, volume, .. }) = &mut state.measured {
@@ -204,6 +206,16 @@ impl DiskBudget {
     /// Whether history is to go early.
     pub fn is_short(&self) -> bool {
         self.short.load(Relaxed)
+    }
+
+    /// Whether requests of old days are to go: there is too little room, and no segment may go.
+    pub fn needs_days(&self) -> bool {
+        self.is_short() && self.needs_days.load(Relaxed)
+    }
+
+    /// So many segments may still go.
+    pub(super) fn segments_left(&self, count: usize) {
+        self.needs_days.store(count == 0, Relaxed);
     }
 
     /// Whether there is no room for new requests.

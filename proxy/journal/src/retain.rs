@@ -285,6 +285,7 @@ fn remove_for_room(
     let mut history: Vec<_> = history.into_iter().map(|(_, part)| part).collect();
     let plan = budget.plan(&history);
     let remaining = history.split_off(plan.count);
+    budget.segments_left(remaining.len());
     if history.is_empty() {
         return Ok((None, remaining.len()));
     }

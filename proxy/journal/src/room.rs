@@ -199,6 +199,8 @@ pub enum HistoryKind {
     Segment,
     /// A segment of the journal of corrections.
     Corrections,
+    /// The requests of a day.
+    Day,
 }
 
 /// A part of the history that may go. Nobody needs it but for room.

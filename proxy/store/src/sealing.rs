@@ -16,10 +16,12 @@ const LATE_MIN: u64 = 4096;
 const LATE_WAIT_MICROS: i64 = 86_400_000_000;
 
 /// What decides when requests are sealed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct SealPolicy {
     /// Bytes that journal and store may take, if they are limited.
     pub room: Option<u64>,
+    /// Bytes of it that may be used meanwhile.
+    pub left: Option<u64>,
     /// What was admitted before this time is complete, but for what comes late.
     pub closed_until: Timestamp,
 }
@@ -82,9 +84,15 @@ fn merging(day: &DayState, policy: &SealPolicy) -> Option<Step> {
     let mut parts: Vec<_> = day.files.iter().filter(|file| !file.is_final).copied().collect();
     let is_late = parts.len() < day.files.len();
     let is_closed = policy.closed_until.as_microsecond() >= day.end;
-    let numbers = |parts: &[DayFileState]| parts.iter().map(|part| part.number).collect();
+    // Both the files and what they become are there for a while. What finds no room stays in parts.
+    let merge = |parts: &[DayFileState], is_final| {
+        let bytes = parts.iter().map(|part| part.bytes).sum::<u64>();
+        let fits = policy.left.is_none_or(|left| bytes <= left);
+        let files = parts.iter().map(|part| part.number).collect();
+        fits.then_some(Step::Merge { files, is_final })
+    };
     if is_closed && !is_late && day.requests == 0 && (1..=MERGED_MAX).contains(&parts.len()) {
-        return Some(Step::Merge { files: numbers(&parts), is_final: true });
+        return merge(&parts, true);
     }
     let files_max = if is_closed { MERGED_MAX } else { FILES_MAX };
     if parts.len() <= files_max {
@@ -93,7 +101,7 @@ fn merging(day: &DayState, policy: &SealPolicy) -> Option<Step> {
     // The smallest ones, so that no request is written again often.
     parts.sort_by_key(|part| (part.bytes, part.number));
     parts.truncate(MERGED_MAX);
-    Some(Step::Merge { files: numbers(&parts), is_final: false })
+    merge(&parts, false)
 }
 
 #[cfg(test)]
@@ -104,7 +112,7 @@ mod tests {
 
     fn policy(closed_days: i64) -> SealPolicy {
         let closed_until = Timestamp::from_microsecond(closed_days * DAY).unwrap();
-        SealPolicy { room: None, closed_until }
+        SealPolicy { closed_until, ..SealPolicy::default() }
     }
 
     /// Day 10, with so many requests in the tables, and files of so many bytes, of which the first one
@@ -161,6 +169,13 @@ mod tests {
             (day(0, 0, &parts(1)), policy(10), None),
             (day(0, 0, &parts(1)), policy(11), merge([1], true)),
             (day(0, 0, &parts(8)), policy(11), merge(1..=8, true)),
+            // They have 7,964 bytes.
+            (
+                day(0, 0, &parts(8)),
+                SealPolicy { left: Some(7_964), ..policy(11) },
+                merge(1..=8, true),
+            ),
+            (day(0, 0, &parts(8)), SealPolicy { left: Some(7_963), ..policy(11) }, None),
             (day(0, 0, &parts(9)), policy(11), merge(smallest(9), false)),
             (day(0, 0, &parts(16)), policy(10), None),
             (day(0, 0, &parts(17)), policy(10), merge(smallest(17), false)),

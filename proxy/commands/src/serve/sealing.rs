@@ -1,14 +1,20 @@
 //! Seals requests of the store: they leave its tables for files of their days.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::feeder::Bell;
-use taximeter_store::seal_thread::SealThread;
+use taximeter_store::seal_thread::{Look, SealThread};
 use taximeter_store::{Location, SealPolicy, SealWork, Sealer, StoreError};
 use taximeter_system::clock;
 use taximeter_telemetry::Telemetry;
 use taximeter_telemetry::events::{NotSealed, Sealed};
+
+/// Time between two looks at what is due.
+const LOOK_PERIOD: Duration = Duration::from_secs(10);
+/// The same while there is too little room.
+const SHORT_PERIOD: Duration = Duration::from_secs(1);
 
 /// Starts the thread that seals; it carries no requests. `None` for a store in a database, which keeps
 /// them. Segments of the journal go after a feeding, so `bell` is rung when their requests have left.
@@ -16,38 +22,47 @@ pub(super) fn start(gateway: &Arc<Gateway>, bell: Bell) -> anyhow::Result<Option
     let Location::DataDir(dir) = Location::of(&gateway.config, &gateway.id) else {
         return Ok(None);
     };
-    let budget = gateway.disk_budget.clone();
-    let policy = move |sealer: &mut Sealer| {
-        let room = budget.room().and_then(|room| room.bytes_max);
-        Ok(SealPolicy { room, closed_until: sealer.closed_until(clock::wall())? })
-    };
-    let (id, mut told) = (gateway.id.clone(), Told::default());
-    let telemetry = gateway.telemetry.clone();
-    let on_done = move |done: Result<SealWork, StoreError>| {
-        told.tell(&telemetry, &done);
-        if done.is_ok_and(|work| work.sealed > 0) {
-            bell.ring();
+    let (budget, id) = (gateway.disk_budget.clone(), gateway.id.clone());
+    let told = Arc::new(Told { telemetry: gateway.telemetry.clone(), reason: Mutex::default() });
+    let faults = told.clone();
+    let work = move |sealer: &mut Sealer, look: &Look<'_>| {
+        if let Some(newest) = look.seen {
+            let room = budget.room().unwrap_or_default();
+            let policy = SealPolicy {
+                room: room.bytes_max,
+                left: room.bytes_until_full,
+                closed_until: sealer.closed_until(clock::wall())?,
+            };
+            let done = sealer.work(&policy, newest, look.go_on)?;
+            told.done(&done);
+            if done.sealed > 0 {
+                bell.ring();
+            }
         }
+        Ok(if budget.is_short() { SHORT_PERIOD } else { LOOK_PERIOD })
     };
-    Ok(Some(SealThread::start(move || Sealer::open(&dir, &id), policy, on_done)?))
+    let open = move || Sealer::open(&dir, &id);
+    let on_fault = move |fault: &StoreError| faults.reason(Some(fault.to_string()));
+    Ok(Some(SealThread::start(open, work, on_fault)?))
 }
 
 /// Tells what was done, and each reason against it once in a row.
-#[derive(Debug, Default)]
-struct Told(Option<String>);
+struct Told {
+    telemetry: Arc<Telemetry>,
+    reason: Mutex<Option<String>>,
+}
 
 impl Told {
-    fn tell(&mut self, telemetry: &Telemetry, done: &Result<SealWork, StoreError>) {
-        let reason = match done {
-            Ok(work) => {
-                telemetry.emit(&Sealed { requests: work.sealed, files_merged: work.merged });
-                work.fault()
-            }
-            Err(fault) => Some(fault.to_string()),
-        };
-        if let Some(reason) = reason.as_deref().filter(|reason| self.0.as_deref() != Some(reason)) {
-            telemetry.emit(&NotSealed { reason });
+    fn done(&self, work: &SealWork) {
+        self.telemetry.emit(&Sealed { requests: work.sealed, files_merged: work.merged });
+        self.reason(work.fault());
+    }
+
+    fn reason(&self, now: Option<String>) {
+        let mut told = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = now.as_deref().filter(|_| now != *told) {
+            self.telemetry.emit(&NotSealed { reason });
         }
-        self.0 = reason;
+        *told = now;
     }
 }

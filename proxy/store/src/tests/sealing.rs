@@ -41,7 +41,7 @@ fn sealer(dir: &Path) -> Sealer {
 fn closed(days: i64) -> SealPolicy {
     let november = record(0).started_at;
     let closed_until = november + jiff::SignedDuration::from_hours(24 * days);
-    SealPolicy { room: None, closed_until }
+    SealPolicy { closed_until, ..SealPolicy::default() }
 }
 
 /// All is sealed that is there and due.
