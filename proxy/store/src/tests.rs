@@ -49,8 +49,9 @@ fn connect(dir: &TempDir) -> rusqlite::Connection {
     rusqlite::Connection::open(dir.path().join("store.sqlite")).unwrap()
 }
 
+/// What it did; how much of it is in files of days is told by who asks.
 fn catch_up(store: &mut Store, entries: &[FramedEntry]) -> Fed {
-    store.catch_up(&mut [feed(entries)]).unwrap()
+    Fed { sealed: None, ..store.catch_up(&mut [feed(entries)]).unwrap() }
 }
 
 fn fed(entries: u64, records: u64, stored: u64) -> Fed {
