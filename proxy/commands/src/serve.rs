@@ -23,9 +23,7 @@ use taximeter_gateway::recognise;
 use taximeter_journal::{Event, Journal, JournalError, Options};
 use taximeter_net::listening::{self, BindFault};
 use taximeter_net::tls::{Reload, Tls, Watch};
-use taximeter_store::feeder::Feeder;
 use taximeter_store::push::Delivery;
-use taximeter_store::seal_thread::SealThread;
 use taximeter_system::clock;
 use taximeter_system::look::Look;
 use taximeter_system::memory;
@@ -181,8 +179,7 @@ pub(crate) struct Running {
     /// Puts another gateway in force.
     replace: watch::Sender<Arc<Gateway>>,
     workers: Workers,
-    feeder: Feeder,
-    sealer: Option<SealThread>,
+    store: keeping::StoreThreads,
     delivery: Option<Delivery>,
     otlp: Vec<pusher::Pusher>,
     runtime: Runtime,
@@ -261,8 +258,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     keeping::watch_disk_budget(&gateway);
     keeping::write_refusals(&gateway);
     keeping::set_rejected_aside(&gateway, recovery.rejected);
-    let feeder = keeping::feeder(&gateway, current.clone())?;
-    let sealer = sealing::start(&gateway, feeder.bell())?;
+    let store = keeping::StoreThreads::start(&gateway, current.clone())?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;
     // The listener is open before `/readyz` says that the gateway is ready.
@@ -275,18 +271,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     taximeter_admin::start(current.clone(), admin_listeners, admin_tls);
     let workers = Workers::start(listeners, &current, tls.as_ref())?;
     recognise::start(&gateway);
-    Ok(Running {
-        current,
-        replace,
-        workers,
-        feeder,
-        sealer,
-        delivery,
-        otlp,
-        runtime,
-        listen,
-        admin,
-    })
+    Ok(Running { current, replace, workers, store, delivery, otlp, runtime, listen, admin })
 }
 
 /// Where these sockets listen; the ports are real even if 0 was asked for.
@@ -423,21 +408,19 @@ impl Running {
             // Tokens of clients that left are still being counted.
             let _ = timeout(SETTLE_WAIT, self.settled()).await;
         });
-        let Self { current, workers, feeder, sealer, delivery, otlp, runtime, .. } = self;
+        let Self { current, workers, store, delivery, otlp, runtime, .. } = self;
         let process = current.get().process().clone();
         process.write_refusals(true);
         // The journal closes before anything that may hang. The writer has logged its errors.
         let _ = process.journal.close();
         // All of them stop at the same time, so one that hangs does not delay the others.
-        feeder.stop();
-        // What it has begun is begun anew by the next start, so nobody waits for it.
-        sealer.iter().for_each(SealThread::stop);
+        store.stop();
         delivery.iter().for_each(Delivery::stop);
         otlp.iter().for_each(pusher::Pusher::stop);
         runtime.block_on(async {
             let all = async {
                 workers.ended().await;
-                feeder.ended().await;
+                store.fed().await;
                 if let Some(delivery) = delivery {
                     delivery.ended().await;
                 }

@@ -12,6 +12,7 @@ use taximeter_journal::room::{Room, RoomLimits};
 use taximeter_journal::{Event, Retention};
 use taximeter_ledger::{Fault, FramedEntry};
 use taximeter_store::feeder::Feeder;
+use taximeter_store::seal_thread::SealThread;
 use taximeter_store::{Cleaner, Fed, Location, StoreError, feeds_with};
 use taximeter_system::clock;
 use taximeter_telemetry::Telemetry;
@@ -20,6 +21,8 @@ use taximeter_telemetry::events::{
 };
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+
+use super::sealing;
 
 /// Time between two searches for files to delete, if space is short and nothing is written.
 const RETENTION_PERIOD: Duration = Duration::from_secs(10);
@@ -90,8 +93,36 @@ pub(super) fn set_rejected_aside(gateway: &Arc<Gateway>, mut entries: Vec<(Frame
     });
 }
 
-/// Feeds the store from the journal, on a thread that carries no requests.
-pub(super) fn feeder(gateway: &Arc<Gateway>, current: Current) -> anyhow::Result<Feeder> {
+/// The threads that keep the store. They carry no requests.
+#[derive(Debug)]
+pub(super) struct StoreThreads {
+    feeder: Feeder,
+    sealer: Option<SealThread>,
+}
+
+impl StoreThreads {
+    /// Starts them.
+    pub(super) fn start(gateway: &Arc<Gateway>, current: Current) -> anyhow::Result<Self> {
+        let feeder = feeder(gateway, current)?;
+        let sealer = sealing::start(gateway, feeder.bell())?;
+        Ok(Self { feeder, sealer })
+    }
+
+    /// Asks them to end. Does not wait for them. What the sealer has begun is begun anew by the next
+    /// start.
+    pub(super) fn stop(&self) {
+        self.feeder.stop();
+        self.sealer.iter().for_each(SealThread::stop);
+    }
+
+    /// Waits until the store has the rest of the journal.
+    pub(super) async fn fed(self) {
+        self.feeder.ended().await;
+    }
+}
+
+/// Feeds the store from the journal.
+fn feeder(gateway: &Arc<Gateway>, current: Current) -> anyhow::Result<Feeder> {
     let location = Location::of(&gateway.config, &gateway.id);
     let dir = &gateway.config.data_dir;
     let (telemetry, journal) = (gateway.telemetry.clone(), gateway.journal.clone());
