@@ -4,9 +4,11 @@
 //! up. What a column cannot hold exactly is in the column `exact`, which is null nearly always.
 
 mod columns;
+mod cover;
 mod read;
 mod write;
 
+pub use self::cover::{HoursCover, JournalEnd};
 pub use self::read::{HoursFile, check_hours};
 pub use self::write::{HoursFooter, HoursWriter, SealedHours};
 

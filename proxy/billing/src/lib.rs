@@ -69,7 +69,9 @@ pub use difference::{Difference, Differences, amounts_differ, costs_differ};
 pub use gpu::{GpuShares, RequestRun};
 pub use group::{Dimension, GroupError, Grouping};
 pub use hours::{Hour, HourKey, LineKey, TooLarge, corrected, hour_of};
-pub use hours_file::{HoursFile, HoursFooter, HoursWriter, SealedHours, check_hours};
+pub use hours_file::{
+    HoursCover, HoursFile, HoursFooter, HoursWriter, JournalEnd, SealedHours, check_hours,
+};
 pub use invoice::{Invoice, InvoiceLine, Invoicer, Provisional, TenantInvoice};
 pub use period::{Moment, Month, Period, PeriodError, day, instant};
 pub use quantities::{Quantities, QuantityLine, Split};

@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use tar::{Builder, Header};
 use taximeter_journal::{LEDGER, in_copy};
-use taximeter_store::{DAYS, HeldStore, StoreError};
+use taximeter_store::{DAYS, HOURS, HeldStore, StoreError};
 
 use super::failure::Failure;
 use super::ledger::data_dir;
@@ -84,7 +84,7 @@ pub(crate) fn run(
 
 /// Whether a file is not a part of the ledger, or is copied separately.
 fn is_left_out(name: &str) -> bool {
-    let is_own = matches!(name, "journal.lock" | DAYS);
+    let is_own = matches!(name, "journal.lock" | DAYS | HOURS);
     is_own || name.starts_with("store.sqlite") || name.ends_with(".new")
 }
 

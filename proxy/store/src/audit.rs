@@ -13,6 +13,7 @@ use super::Store;
 use super::ask::PAGE_RECORDS_MAX;
 use super::batch::Hours;
 use super::database::{AdmissionKey, Filter, Written};
+use super::details::GoneDays;
 use super::error::StoreError;
 use super::granularity::Granularity;
 use super::post::Post;
@@ -29,6 +30,8 @@ pub enum Audited<'a, T> {
     Unreadable(Place, DecodeError),
     /// A correction of a request that the store has.
     Correction(&'a Correction),
+    /// A correction of a request of a day without details.
+    GoneCorrection(&'a Correction),
     /// What bills are made of.
     Sum(Sum<'a>),
 }
@@ -61,11 +64,14 @@ struct AuditProgress {
     from: Timestamp,
     /// Hour of the last of them.
     last: Timestamp,
+    /// Days without details.
+    gone: GoneDays,
 }
 
 impl Store {
     /// Shows `visit` all that is there at one moment: requests in order of admission, some at a time
     /// and as `gather` adds them up, and behind those of some hours their corrections and their sums.
+    /// Sums of days without details are not shown.
     /// Requests are read on several threads.
     ///
     /// Errors: `Damaged`, `Unavailable`.
@@ -89,7 +95,8 @@ impl Store {
         let all = Filter::default();
         let mut start = AdmissionKey { at: all.since(), id: Vec::new() };
         let (from, last) = (Timestamp::MIN, Timestamp::MIN);
-        let mut progress = AuditProgress { due: Hours::default(), from, last };
+        let gone = GoneDays::of(self)?;
+        let mut progress = AuditProgress { due: Hours::default(), from, last, gone };
         let mut written = Written::default();
         loop {
             let limit = PAGE_RECORDS_MAX;
@@ -105,8 +112,9 @@ impl Store {
         for (page, _) in lanes {
             self.audit_page(page, &mut progress, visit)?;
         }
-        let AuditProgress { mut due, from, .. } = progress;
-        self.audit_sums((from, Timestamp::MAX), &mut due, visit)
+        let AuditProgress { mut due, from, gone, .. } = progress;
+        self.audit_sums((from, Timestamp::MAX), (&mut due, &gone), visit)?;
+        self.database.gone_corrections(&mut |it| visit(Audited::GoneCorrection(it)))
     }
 
     fn audit_page<T>(
@@ -120,9 +128,9 @@ impl Store {
             visit(Audited::Unreadable(place, fault));
         }
         for (key, parts) in page.due.take() {
-            let AuditProgress { due, from, last } = progress;
+            let AuditProgress { due, from, last, gone } = progress;
             if key.hour != *last && due.len() >= SUMS_MAX {
-                self.audit_sums((*from, key.hour), due, visit)?;
+                self.audit_sums((*from, key.hour), (due, gone), visit)?;
                 *from = key.hour;
             }
             *last = key.hour;
@@ -135,7 +143,7 @@ impl Store {
     fn audit_sums<T>(
         &mut self,
         (from, to): (Timestamp, Timestamp),
-        due: &mut Hours,
+        (due, gone): (&mut Hours, &GoneDays),
         visit: &mut impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
         // What ends before it begins has nothing.
@@ -147,11 +155,13 @@ impl Store {
         })?;
         let mut kept = Hours::default();
         self.database.hours(period, None, Granularity::HOURS, &mut |key, hour| {
-            kept.add(key, hour);
+            if !gone.has_day(key.hour) {
+                kept.add(key, hour);
+            }
             ControlFlow::Continue(())
         })?;
         let mut kept = kept.take().peekable();
-        for (key, due) in due.take() {
+        for (key, due) in due.take().filter(|(key, _)| !gone.has_day(key.hour)) {
             while let Some((other, kept)) = kept.next_if(|(other, _)| *other < key) {
                 visit(Audited::Sum(Sum { key: &other, kept: &kept, due: &[] }));
             }

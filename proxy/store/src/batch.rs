@@ -11,6 +11,7 @@ use taximeter_ledger::{
     Checkpoint, Correction, CostNumbers, DecodeError, Entry, Fault, FramedEntry, Kind,
     LineQuantities, Place, Position, PostBytes, PostNumbers, Refusals, Settled, join_payload,
 };
+use taximeter_pricing::Source;
 
 use super::forms::{Form, Forms};
 use super::post::Post;
@@ -55,8 +56,8 @@ pub(super) struct NewPost<'a> {
 #[derive(Debug)]
 pub(super) struct Amendment<'a> {
     pub(super) correction: Box<Correction>,
-    /// Its entry.
-    pub(super) seq: u64,
+    /// Its entry. The ledger is unknown if no journal has it any more.
+    pub(super) place: Place,
     pub(super) payload: Cow<'a, [u8]>,
 }
 
@@ -114,8 +115,9 @@ impl<'a> Batch<'a> {
             Kind::Correction | Kind::Refusals => match framed.entry()? {
                 Entry::Correction(correction) => {
                     self.reach.heard = Some(correction.made_at);
-                    let (seq, payload) = (framed.seq, framed.payload.to_vec().into());
-                    self.corrections.push(Amendment { correction, seq, payload });
+                    let place = Place { ledger: framed.ledger, seq: framed.seq };
+                    let payload = framed.payload.to_vec().into();
+                    self.corrections.push(Amendment { correction, place, payload });
                 }
                 Entry::Refusals(refusals) => {
                     self.reach.heard = Some(refusals.at);
@@ -178,13 +180,13 @@ impl NewPost<'_> {
 }
 
 impl<'a> Amendment<'a> {
-    /// Reads the payload of entry `seq`.
+    /// Reads the payload of the entry at `place`.
     ///
     /// Errors: it is no correction.
-    pub(super) fn read(seq: u64, payload: &'a [u8]) -> Result<Self, DecodeError> {
+    pub(super) fn read(place: Place, payload: &'a [u8]) -> Result<Self, DecodeError> {
         Ok(Self {
             correction: Box::new(Correction::decode(payload)?),
-            seq,
+            place,
             payload: payload.into(),
         })
     }
@@ -230,6 +232,30 @@ impl NewHours {
     /// Adds a correction that was not in the store, of the request `post`.
     pub(super) fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
         self.hours.add_correction(post, correction);
+    }
+
+    /// The same of a request whose details are gone. Nobody knows more of it than its tenant.
+    pub(super) fn add_gone_correction(&mut self, correction: &Correction) {
+        let row = BilledRequest {
+            started_at: correction.started_at,
+            tenant: &correction.tenant.0,
+            model: None,
+            provider: "",
+            upstream: "",
+            operation: "",
+            route: "",
+            key_id: None,
+            labels: &BTreeMap::new(),
+            source: Source::Unknown,
+            input_tokens: None,
+            cache_read_input_tokens: None,
+            output_tokens: None,
+            reasoning_output_tokens: None,
+            cost: None,
+        };
+        for (key, hour) in corrected(&row, correction) {
+            self.hours.add(key, hour);
+        }
     }
 
     /// Adds a request that no batch has.

@@ -14,6 +14,7 @@ use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RefusalCou
 
 use super::batch::{Added, Batch};
 use super::error::StoreError;
+use super::gone::GoneDay;
 use super::granularity::Granularity;
 use super::post::Post;
 
@@ -88,6 +89,27 @@ pub(super) trait Database: fmt::Debug + Send {
     /// Compares each file of requests with what was written, and shows what is wrong.
     fn check_days(&mut self, _tell: &mut dyn FnMut(String)) -> Result<SoundDays, StoreError> {
         Ok(SoundDays::default())
+    }
+
+    /// The first instant with details, if any are gone.
+    fn details_from(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
+    }
+
+    /// The days without details, in order.
+    fn gone_days(&mut self) -> Result<Vec<GoneDay>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Shows each correction of a request that was admitted on a day without details.
+    fn gone_corrections(&mut self, _visit: &mut dyn FnMut(&Correction)) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Compares each file of hours with what was written, and shows what is wrong. How many are as they
+    /// were written, and how many rows they have.
+    fn check_hours(&mut self, _tell: &mut dyn FnMut(String)) -> Result<SoundHours, StoreError> {
+        Ok(SoundHours::default())
     }
 
     /// Shows each hour of whole hours `hours`, of one tenant or of all, in order of time; of one
@@ -222,6 +244,15 @@ pub(super) struct SoundDays {
     pub(super) files: u64,
     /// Their requests.
     pub(super) requests: u64,
+}
+
+/// Files of hours that are as they were written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SoundHours {
+    /// How many files.
+    pub(super) files: u64,
+    /// Their rows.
+    pub(super) rows: u64,
 }
 
 /// Complete payloads of requests, one after the other in one piece of memory. The next ones

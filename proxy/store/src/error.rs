@@ -71,6 +71,14 @@ pub enum StoreError {
         /// Where in it, and what is wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A file that has sums by the hour is damaged or missing.
+    #[error("cannot read {}, which has sums by the hour: {source}; restore the file from a backup", file.display())]
+    HoursFile {
+        /// The file.
+        file: PathBuf,
+        /// Where in it, and what is wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A database has something else than what was written.
     #[error("the store {store} is damaged: {source}; restore the database from a backup")]
     DamagedDatabase {

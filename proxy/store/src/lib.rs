@@ -10,7 +10,8 @@
 //!   request, each correction, and the sums per hour from which bills are made.
 //! - Feeding is idempotent. Each request is in the store once, even if several processes feed it at
 //!   the same time.
-//! - Nothing is ever removed from the store. It survives a power cut, because the journal may drop
+//! - Nothing is removed from the store but single requests, a day at a time, after the sums of their hours
+//!   are in a file. It survives a power cut, because the journal may drop
 //!   segments that the store has.
 //! - Each request is in one place at any moment: in the tables, or in a file of its day.
 //! - The store can be rebuilt from the journals and the files of days at any time. It keeps what the
@@ -75,7 +76,12 @@
 //! files of a day become one when the day is closed. `sealing.rs` says when, `sqlite/sealer.rs` does it,
 //! and `sqlite/days.rs` says how. A table names the files that count. A request leaves in the transaction
 //! that names its file, so a crash at any step loses nothing and doubles nothing. Questions read tables
-//! and files as of one moment. The sums per hour stay in SQLite. PostgreSQL has no such files.
+//! and files as of one moment. PostgreSQL has no such files.
+//!
+//! Sums per hour of old months leave SQLite in the same way (`sqlite/hour_files.rs`). Each file says which
+//! requests and corrections its hours have, so that a store that is built anew does not add them again.
+//! Then details may go (`sqlite/retire.rs`, `gone.rs`, `details.rs`): the last entries of such a day stay, so
+//! that a journal that is read again does not bring them back.
 //!
 //! # PostgreSQL
 //!
@@ -98,11 +104,13 @@ mod closing;
 pub mod convert;
 mod cursor;
 mod database;
+mod details;
 mod error;
 mod fed;
 mod feed;
 pub mod feeder;
 mod forms;
+mod gone;
 mod granularity;
 mod journals;
 mod keeper;
@@ -136,6 +144,7 @@ pub use self::database::{Filter, Written};
 pub use self::error::{ReadError, StoreError};
 pub use self::fed::FedStore;
 pub use self::feed::{Entries, Fed, Feed};
+pub use self::gone::{GoneCause, GoneDay, GoneFile};
 pub(crate) use self::granularity::Granularity;
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
 pub use self::keeper::check_keeper;
@@ -143,7 +152,7 @@ pub use self::post::Post;
 pub use self::room::Cleaner;
 pub use self::sealing::SealPolicy;
 pub use self::sqlite::Held as HeldStore;
-pub use self::sqlite::{DAYS, SealWork, Sealer};
+pub use self::sqlite::{DAYS, HOURS, OldDay, SealWork, Sealer};
 
 use self::database::Database;
 use self::postgres::Postgres;

@@ -5,15 +5,19 @@ mod ask;
 mod convert;
 mod days;
 mod files;
+mod gone;
 mod handle;
 mod hold;
+mod hour_files;
 mod hours;
+mod kept_tables;
 mod known;
 mod log;
 mod reached;
 mod reading;
 mod rebuild;
 mod refusals;
+mod retire;
 mod schema;
 mod sealer;
 mod shrink;
@@ -28,8 +32,11 @@ use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
 use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
-use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, SoundDays, Written};
+use super::database::{
+    AdmissionKey, Database, Filter, Rebuilt, Refill, SoundDays, SoundHours, Written,
+};
 use super::error::StoreError;
+use super::gone::GoneDay;
 use super::granularity::Granularity;
 use super::post::Post;
 
@@ -42,7 +49,10 @@ pub const DAYS: &str = days::FOLDER;
 pub use self::hold::Held;
 #[cfg(test)]
 pub(super) use self::log::{LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX};
+pub use self::retire::OldDay;
 pub use self::sealer::{SealWork, Sealer};
+/// Name of the folder in a data directory that has files of hours.
+pub const HOURS: &str = hour_files::FOLDER;
 
 /// Most sums of requests that wait for the end of their transaction: bounds their memory.
 const SUMS_MAX: usize = 2048;
@@ -169,6 +179,31 @@ impl Database for Sqlite {
         Ok(sound)
     }
 
+    fn details_from(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        let from = self.ask(gone::details_from)?;
+        Ok(from.and_then(|from| Timestamp::from_microsecond(from).ok()))
+    }
+
+    fn gone_days(&mut self) -> Result<Vec<GoneDay>, StoreError> {
+        Ok(self.ask(gone::all)?.into_iter().map(gone::GoneRow::shown).collect())
+    }
+
+    fn gone_corrections(&mut self, visit: &mut dyn FnMut(&Correction)) -> Result<(), StoreError> {
+        self.ask(|connection| gone::corrections(connection, visit))
+    }
+
+    fn check_hours(&mut self, tell: &mut dyn FnMut(String)) -> Result<SoundHours, StoreError> {
+        let mut sound = SoundHours::default();
+        for file in self.ask(hour_files::all)? {
+            let dir = self.hour_files.dir();
+            if self.ask(|connection| hour_files::check(connection, dir, &file, tell))? {
+                sound.files += 1;
+                sound.rows += file.rows;
+            }
+        }
+        Ok(sound)
+    }
+
     fn hours(
         &mut self,
         hours: Period,
@@ -176,7 +211,9 @@ impl Database for Sqlite {
         granularity: Granularity<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.ask(|connection| hours::visit(connection, hours, tenant, granularity, visit))
+        self.ask_hours(|connection, _, files| {
+            hour_files::visit(connection, files, (hours, tenant), granularity, visit)
+        })
     }
 
     fn posts(

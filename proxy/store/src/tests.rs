@@ -23,6 +23,7 @@ mod reading;
 mod rebuild;
 mod refusals;
 mod removal;
+mod retiring;
 mod room;
 mod sealing;
 mod statements;

@@ -16,7 +16,9 @@ use taximeter_journal::{CORRECTIONS, Examination};
 use self::account::{Account, account};
 use self::compare::compare;
 use super::Store;
-use super::database::SoundDays;
+use super::database::{SoundDays, SoundHours};
+use super::details::GoneDays;
+use super::gone::GoneCause;
 use super::journals::feeds_to_read;
 
 pub use self::error::{Steps, VerifyError};
@@ -32,8 +34,10 @@ pub fn verify(
     steps: &mut Steps<'_>,
     findings: &mut Findings,
 ) -> Result<(), VerifyError> {
-    let are_sound = check_days(store, findings)?;
-    let mut requests = account(data_dir, Account::default(), steps)?;
+    let are_sound = check_files(store, findings)?;
+    let gone = GoneDays::of(store)?;
+    tell_gone(&gone, findings);
+    let mut requests = account(data_dir, Account::without(gone), steps)?;
     requests.tell("journal", data_dir, findings);
     // A journal that is not whole has been told, and cannot be fed.
     if requests.examination.faults.is_empty() {
@@ -67,8 +71,24 @@ pub fn verify(
     Ok(())
 }
 
-/// Reads the files of days whole. Whether all are as they were written.
-fn check_days(store: &mut Store, findings: &mut Findings) -> Result<bool, VerifyError> {
+/// Names the days that cannot be compared with their requests.
+fn tell_gone(gone: &GoneDays, findings: &mut Findings) {
+    for range in gone.ranges() {
+        let (Some(first), Some(last)) = (range.first(), range.last()) else { continue };
+        let to = if range.len() > 1 { format!(" to {}", last.day) } else { String::new() };
+        let records: u64 = range.iter().map(|day| day.requests).sum();
+        let what = match first.cause {
+            GoneCause::Age => format!("{records} records are older than they are kept"),
+            GoneCause::Room => format!("{records} records are gone because there was no room"),
+            GoneCause::Lost => "the records are gone".to_owned(),
+        };
+        findings
+            .hear(format!("{}{to} by digest: {what}, and their sums by the hour stay", first.day));
+    }
+}
+
+/// Reads the files of days and of hours whole. Whether all are as they were written.
+fn check_files(store: &mut Store, findings: &mut Findings) -> Result<bool, VerifyError> {
     let mut are_sound = true;
     let sound = store.check_days(&mut |wrong| {
         are_sound = false;
@@ -77,6 +97,14 @@ fn check_days(store: &mut Store, findings: &mut Findings) -> Result<bool, Verify
     if sound.files > 0 {
         let SoundDays { files, requests } = sound;
         findings.hear(format!("days: {files} files of {requests} records, each as written"));
+    }
+    let sound = store.check_hours(&mut |wrong| {
+        are_sound = false;
+        findings.tell(wrong);
+    })?;
+    if sound.files > 0 {
+        let SoundHours { files, rows } = sound;
+        findings.hear(format!("hours: {files} files of {rows} sums, each as written"));
     }
     Ok(are_sound)
 }

@@ -21,7 +21,7 @@ use crate::sums::Sums;
 type Row = (HourKey, Hour);
 
 fn sealed(rows: &[Row]) -> SealedHours<Vec<u8>> {
-    let mut writer = HoursWriter::new(Vec::new(), "gw/0", Vec::new()).unwrap();
+    let mut writer = HoursWriter::new(Vec::new(), "gw/0", Vec::new(), Vec::new()).unwrap();
     for (key, hour) in rows {
         writer.add(key, hour).unwrap();
     }
@@ -128,7 +128,7 @@ fn the_footer_has_the_sums_of_the_rows() {
 #[test]
 fn an_hour_before_the_last_one_is_refused() {
     let rows = rows(2);
-    let mut writer = HoursWriter::new(Vec::new(), "gw/0", Vec::new()).unwrap();
+    let mut writer = HoursWriter::new(Vec::new(), "gw/0", Vec::new(), Vec::new()).unwrap();
     writer.add(&rows[5].0, &rows[5].1).unwrap();
     writer.add(&rows[5].0, &rows[5].1).unwrap();
     assert!(writer.add(&rows[4].0, &rows[4].1).is_err());

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use taximeter_columnar::{KeptWriter, Layout, ROWS_MAX, RowWriter, Rows, Sealed, WriteError, hex};
 
 use super::columns::{ExactSums, FIELDS, FOOTER_KEY, FORMAT, canonical, discount, fits, has_room};
+use super::cover::HoursCover;
 use crate::hours::{Hour, HourKey, LineKey};
 use crate::sums::add_exactly;
 
@@ -32,6 +33,8 @@ pub struct HoursFooter {
     /// The sum of the costs by currency. A currency is missing if its sum has more digits than are
     /// kept exactly.
     pub costs: BTreeMap<String, Decimal>,
+    /// What the hours are made of, by day.
+    pub covers: Vec<HoursCover>,
     /// Names of the files that this one replaces.
     pub replaces: Vec<String>,
 }
@@ -93,11 +96,17 @@ impl Seen {
 }
 
 impl<W: Write + Send> HoursWriter<W> {
-    /// A file without rows. `replaces` has the names of files that it replaces.
+    /// A file without rows. `covers` says what the hours will be made of. `replaces` has the names of files
+    /// that it replaces.
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn new(out: W, gateway: &str, replaces: Vec<String>) -> Result<Self, WriteError> {
+    pub fn new(
+        out: W,
+        gateway: &str,
+        covers: Vec<HoursCover>,
+        replaces: Vec<String>,
+    ) -> Result<Self, WriteError> {
         let fields = FIELDS.into_iter();
         let footer = HoursFooter {
             format: FORMAT,
@@ -107,6 +116,7 @@ impl<W: Write + Send> HoursWriter<W> {
             rows: 0,
             sha256: String::new(),
             costs: BTreeMap::new(),
+            covers,
             replaces,
         };
         let rows = Rows::new(fields.clone());

@@ -199,7 +199,8 @@ fn add_corrections(
     let made: Vec<_> = corrections().map(|c| c.made_at.as_microsecond()).collect();
     let waiting: Vec<_> =
         corrections().map(|c| !requests.contains_key(&corrected_key(c))).collect();
-    let seqs: Vec<_> = amendments.iter().map(|amendment| amendment.seq.cast_signed()).collect();
+    let seqs: Vec<_> =
+        amendments.iter().map(|amendment| amendment.place.seq.cast_signed()).collect();
     let payloads: Vec<_> = amendments.iter().map(|amendment| &*amendment.payload).collect();
     let rows = link.query(
         ADD_CORRECTIONS,

@@ -63,7 +63,7 @@ pub(super) fn keep(link: &Link, gateway: &str) -> Result<Rebuilt, Fault> {
     each_page(link, OLD_CORRECTIONS, |rows| {
         let mut batch = Batch::default();
         for (place, payload) in rows {
-            let amendment = Amendment::read(place.seq, payload);
+            let amendment = Amendment::read(*place, payload);
             batch.corrections.push(amendment.map_err(Fault::unreadable)?);
         }
         let added = add::batch(link, gateway, &batch)?;

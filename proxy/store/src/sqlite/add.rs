@@ -9,7 +9,7 @@ use taximeter_ledger::{Correction, RequestId};
 use super::ask::{self, unreadable};
 use super::days::{self, Days};
 use super::hours;
-use super::known::Known;
+use super::known::{Known, Left};
 use super::reached;
 use super::refusals;
 use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
@@ -71,6 +71,7 @@ pub(super) fn batch(
 ) -> rusqlite::Result<Added> {
     known.check(connection)?;
     days.list(connection)?;
+    let left = known.left(connection)?;
     let mut added = Added::default();
     let waiting = connection.query_row(ANY_WAITING, [], |row| row.get(0))?;
     let mut forms = vec![None; batch.forms.len()];
@@ -81,7 +82,7 @@ pub(super) fn batch(
     let mut posts: Vec<_> = times.zip(&batch.posts).collect();
     posts.sort_by_key(|(at, _)| *at);
     let sealed = days::sealed(days, posts.iter().map(|(at, post)| (*at, post.bytes.id)))?;
-    posts.retain(|(_, post)| !sealed.contains(&post.bytes.id));
+    posts.retain(|(at, post)| !sealed.contains(&post.bytes.id) && !left.gone.has(*at, post.place));
     let mut rows = Vec::with_capacity(AT_ONCE);
     for posts in posts.chunks(AT_ONCE) {
         rows.clear();
@@ -93,17 +94,21 @@ pub(super) fn batch(
         for (index, row) in rows.iter().enumerate() {
             let alone = std::slice::from_ref(row);
             if index < first || add_posts(connection, &mut add, alone)? > 0 {
-                let (_, post, _) = row;
+                let (at, post, _) = row;
                 added.posts += 1;
-                hours.add_post(batch, post);
+                if !left.covers.has_request(*at, post.place) {
+                    hours.add_post(batch, post);
+                }
                 if waiting {
                     add_waiting(connection, post, hours)?;
                 }
             }
         }
     }
+    let journal = batch.end.map(|(journal, _)| journal);
     for amendment in &batch.corrections {
-        added.corrections += u64::from(add_correction(connection, days, amendment, hours)?);
+        let known = (&left, journal);
+        added.corrections += u64::from(add_correction(connection, days, known, amendment, hours)?);
     }
     refusals::add(connection, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
@@ -200,10 +205,11 @@ fn add_waiting(
 fn add_correction(
     connection: &Connection,
     days: &mut Days,
+    (left, journal): (&Left, Option<&str>),
     amendment: &Amendment<'_>,
     hours: &mut NewHours,
 ) -> rusqlite::Result<bool> {
-    let Amendment { correction, seq, payload } = amendment;
+    let Amendment { correction, place, payload } = amendment;
     let at = correction.started_at.as_microsecond();
     let key = request_key(at, &correction.corrects);
     let read = |row: &rusqlite::Row<'_>| {
@@ -217,18 +223,28 @@ fn add_correction(
         let place = days::find(days, at, correction.corrects, &mut payload)?;
         request = place.map(|place| (place, payload));
     }
+    let is_gone = request.is_none() && left.gone.has_day(at);
+    let is_sealed =
+        request.as_ref().map_or(is_gone, |(place, _)| left.covers.has_request(at, *place));
+    let written = journal.map(|journal| (journal, *place));
+    let key = (at, correction.id);
+    let is_in_file = left.covers.has_correction(connection, key, written, is_sealed)?;
     let added = connection.prepare_cached(ADD_CORRECTION)?.execute(params![
         correction.id.0.as_bytes(),
         at,
         correction.corrects.0.as_bytes(),
         correction.made_at.as_microsecond(),
-        request.is_none(),
-        seq.cast_signed(),
+        request.is_none() && !is_gone && !is_in_file,
+        place.seq.cast_signed(),
         payload,
     ])? > 0;
-    if let Some((place, payload)) = request.filter(|_| added) {
-        let post = Post::read(place, &payload).map_err(|error| unreadable(1, error))?;
-        hours.add_correction(&post, correction);
+    if added && !is_in_file {
+        if let Some((place, payload)) = request {
+            let post = Post::read(place, &payload).map_err(|error| unreadable(1, error))?;
+            hours.add_correction(&post, correction);
+        } else if is_gone {
+            hours.add_gone_correction(correction);
+        }
     }
     Ok(added)
 }

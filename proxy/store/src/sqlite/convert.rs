@@ -110,7 +110,8 @@ fn add_requests(
 fn add_corrections(connection: &Connection, rows: &[OldRow]) -> rusqlite::Result<u64> {
     let mut batch = Batch::default();
     for (_, seq, payload) in rows {
-        let amendment = Amendment::read(*seq, payload);
+        let place = Place { ledger: LedgerId::UNKNOWN, seq: *seq };
+        let amendment = Amendment::read(place, payload);
         batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
     }
     add::whole(connection, &mut Days::default(), &batch).map(|added| added.corrections)

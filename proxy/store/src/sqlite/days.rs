@@ -21,11 +21,16 @@ mod window;
 pub(super) use self::adopt::found_files;
 pub(super) use self::check::check;
 pub(super) use self::count::{corrections, count_corrections, entries, key_of_last, tenants};
-pub(super) use self::folder::{DAY_MICROS, FOLDER, day_names, day_of, lock};
+pub(super) use self::folder::{
+    DAY_MICROS, FOLDER, NewFile, UNFINISHED, date_of, day_names, day_of, first_of, lock, names,
+    remove as remove_file,
+};
 pub(super) use self::known::{find, sealed};
-pub(super) use self::list::{LiveFile, add, all, are_there, hide_first, names_of};
+pub(super) use self::list::{
+    LiveFile, add, all, are_there, hide_first, names_of, remove as unlist,
+};
 pub(super) use self::merge::{merge, replace};
-pub(super) use self::open::{Days, FileFault, found};
+pub(super) use self::open::{Days, FileFault, found, lifted};
 pub(super) use self::page::{admitted, admitted_before, posts, written};
 pub(super) use self::seal::{Interrupt, PART_ROWS_MAX, Sealing, leave, seal};
 pub(super) use self::tidy::{leftovers, remove};

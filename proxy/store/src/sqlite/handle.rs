@@ -10,6 +10,7 @@ use taximeter_journal::{CORRECTIONS, REQUESTS};
 use super::convert;
 use super::days::{self, Days};
 use super::files::{BUSY_TIMEOUT, fault, file_at, no_copy};
+use super::hour_files::HourFiles;
 use super::known::Known;
 use super::log;
 use super::reading::{self, Unchanged};
@@ -36,6 +37,8 @@ pub(crate) struct Sqlite {
     pub(super) known: Known,
     /// Requests that have left the tables.
     pub(super) days: Days,
+    /// Hours that have left the tables.
+    pub(super) hour_files: HourFiles,
     /// Batches that are added, and not committed.
     pub(super) adding: Option<Adding>,
 }
@@ -105,8 +108,9 @@ impl Sqlite {
     }
 
     fn new(connection: Connection, path: PathBuf, kind: Kind) -> Self {
-        let days = Days::beside(&path);
-        Self { connection, path, kind, known: Known::default(), days, adding: None }
+        let (days, hour_files) = (Days::beside(&path), HourFiles::beside(&path));
+        let known = Known::default();
+        Self { connection, path, kind, known, days, hour_files, adding: None }
     }
 
     fn connect(data_dir: &Path) -> Result<Self, StoreError> {
@@ -221,12 +225,13 @@ impl Sqlite {
     /// Makes what is missing of the tables. A new store gets the requests of the files of days that
     /// are there.
     fn make_tables(&mut self) -> Result<(), StoreError> {
+        let hour_files = HourFiles::beside(&self.path);
         self.change_with_days(|connection, days| {
             // Another process may have done it while this one waited.
             match schema::version(connection)? {
                 0 => {
                     schema::create(connection)?;
-                    rebuild::adopt(connection, days)
+                    rebuild::adopt(connection, days, &hour_files)
                 }
                 schema::WITHOUT_DAYS => schema::complete(connection),
                 _ => Ok(()),
@@ -275,6 +280,20 @@ impl Sqlite {
             return Ok(());
         }
         self.ask(|connection| connection.execute_batch("COMMIT"))
+    }
+
+    /// The same of what needs the files of hours too.
+    pub(super) fn ask_hours<T>(
+        &mut self,
+        question: impl FnOnce(&Connection, &mut Days, &mut HourFiles) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let mut files = std::mem::take(&mut self.hour_files);
+        let answer = self.ask_all(|connection, days| {
+            files.list(connection)?;
+            question(connection, days, &mut files)
+        });
+        self.hour_files = files;
+        answer
     }
 
     /// Whether requests have left the tables, up to now.

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::days::{self, FOLDER};
 use super::files::fault;
+use super::hour_files;
 use super::reading::{self, Unchanged};
 
 use crate::error::StoreError;
@@ -102,12 +103,17 @@ impl Held {
             source: source.into(),
         };
         let mut files: Vec<_> = files.map_err(unavailable)?;
-        let names = match &connection {
-            Some(connection) => days::names_of(connection).map_err(|error| fault(path, error))?,
-            // Nobody writes, so that the folder does not change.
-            None => days::day_names(&data_dir.join(FOLDER)).map_err(unavailable)?,
+        let hours = data_dir.join(hour_files::FOLDER);
+        let [of_days, of_hours] = match &connection {
+            Some(connection) => [days::names_of(connection), hour_files::names_of(connection)]
+                .map(|names| names.map_err(|error| fault(path, error))),
+            // Nobody writes, so that the folders do not change.
+            None => [days::day_names(&data_dir.join(FOLDER)), hour_files::file_names(&hours)]
+                .map(|names| names.map_err(unavailable)),
         };
-        for name in names.into_iter().map(|name| format!("{FOLDER}/{name}")) {
+        let names = of_days?.into_iter().map(|name| format!("{FOLDER}/{name}"));
+        let of_hours = of_hours?.into_iter().map(|name| format!("{}/{name}", hour_files::FOLDER));
+        for name in names.chain(of_hours) {
             let file = data_dir.join(&name);
             let opened = File::open(&file)
                 .map_err(|error| StoreError::DayFile { file, source: error.into() })?;

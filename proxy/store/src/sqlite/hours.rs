@@ -1,17 +1,16 @@
 //! The sums per hour, as rows.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
-use taximeter_billing::{Hour, HourKey, LineKey, Period, RunningTotals, Sums};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows, Statement, params};
+use taximeter_billing::{Hour, HourKey, LineKey, RunningTotals, Sums};
 
 use super::ask::{money, tokens, unreadable};
 use super::known::Known;
 use crate::batch::{FormHour, NewHours};
 use crate::forms::Form;
-use crate::granularity::{Gathering, Granularity, Numbered};
+use crate::granularity::Numbered;
 
 const COMBINATION: &str = "SELECT number FROM combinations WHERE dimensions = ?1";
 const ADD_COMBINATION: &str = "INSERT INTO combinations VALUES (NULL, ?1, ?2)";
@@ -45,7 +44,16 @@ const DIMENSIONS: &str = "SELECT dimensions FROM combinations WHERE number = ?1"
 /// What the numbers of lines stand for, as far as they were met since the question began: another
 /// process may number them anew.
 #[derive(Default)]
-struct Lines(HashMap<i64, LineKey>);
+pub(super) struct Lines(HashMap<i64, LineKey>);
+
+/// A row: its hour, the number of its combination, and its sums.
+pub(super) type NumberedHour = (Timestamp, i64, Numbered);
+
+/// Rows of whole hours, in order of time.
+pub(super) struct HourRows<'a> {
+    rows: Rows<'a>,
+    next: Option<NumberedHour>,
+}
 
 /// Sums by hour and combination. In the order of the table, so that new rows go behind the others.
 #[derive(Default)]
@@ -166,39 +174,49 @@ fn line_number(
     Ok(number)
 }
 
-/// Shows the sums of whole hours, as finely as `granularity` says; those that it tells apart by the hour
-/// in order of time.
-pub(super) fn visit(
-    connection: &Connection,
-    hours: Period,
-    tenant: Option<&str>,
-    granularity: Granularity<'_>,
-    visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
-) -> rusqlite::Result<()> {
-    let (from, to) = (hours.from().as_microsecond(), hours.to().as_microsecond());
-    let mut lines = Lines::default();
-    let mut show = |sums: Vec<(HourKey, Numbered)>| {
-        for (key, sum) in sums {
-            if visit(key, lines.hour(connection, sum)?).is_break() {
-                return Ok::<_, rusqlite::Error>(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    };
-    let mut gathering = Gathering::new(granularity);
-    let mut query = connection.prepare_cached(HOURS)?;
-    let mut rows = query.query(params![from, to, tenant])?;
-    while let Some(row) = rows.next()? {
-        let hour = Timestamp::from_microsecond(row.get(11)?).map_err(|e| unreadable(11, e))?;
-        let mut sums = if gathering.is_due(hour) { gathering.take() } else { Vec::new() };
-        let number = row.get(12)?;
-        let key = || dimensions(connection, number);
-        sums.extend(gathering.add((hour, number), numbered(row)?, key)?);
-        if show(sums)?.is_break() {
-            return Ok(());
-        }
+/// The question for [`HourRows`].
+pub(super) fn query(connection: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
+    connection.prepare_cached(HOURS)
+}
+
+impl<'a> HourRows<'a> {
+    /// The hours from one time to before another one, of one tenant or of all.
+    pub(super) fn begin(
+        query: &'a mut Statement<'_>,
+        (from, to): (i64, i64),
+        tenant: Option<&str>,
+    ) -> rusqlite::Result<Self> {
+        let mut rows = Self { rows: query.query(params![from, to, tenant])?, next: None };
+        rows.read()?;
+        Ok(rows)
     }
-    show(gathering.take()).map(|_| ())
+
+    /// The next row.
+    pub(super) fn next(&mut self) -> rusqlite::Result<Option<NumberedHour>> {
+        let row = self.next.take();
+        if row.is_some() {
+            self.read()?;
+        }
+        Ok(row)
+    }
+
+    /// The same if its hour is before this time.
+    pub(super) fn next_before(&mut self, time: i64) -> rusqlite::Result<Option<NumberedHour>> {
+        let is_before = self.next.as_ref().is_some_and(|(hour, ..)| hour.as_microsecond() < time);
+        if is_before { self.next() } else { Ok(None) }
+    }
+
+    fn read(&mut self) -> rusqlite::Result<()> {
+        self.next = match self.rows.next()? {
+            None => None,
+            Some(row) => {
+                let hour = Timestamp::from_microsecond(row.get(11)?);
+                let hour = hour.map_err(|error| unreadable(11, error))?;
+                Some((hour, row.get(12)?, numbered(row)?))
+            }
+        };
+        Ok(())
+    }
 }
 
 /// An hour, from the first columns of `row`.
@@ -261,7 +279,7 @@ fn combination(connection: &Connection, key: &HourKey) -> rusqlite::Result<i64> 
 }
 
 /// What the number of a combination stands for.
-fn dimensions(connection: &Connection, number: i64) -> rusqlite::Result<HourKey> {
+pub(super) fn dimensions(connection: &Connection, number: i64) -> rusqlite::Result<HourKey> {
     let mut query = connection.prepare_cached(DIMENSIONS)?;
     let json: String = query.query_row([number], |row| row.get(0))?;
     serde_json::from_str(&json).map_err(|error| unreadable(0, error))
@@ -269,13 +287,22 @@ fn dimensions(connection: &Connection, number: i64) -> rusqlite::Result<HourKey>
 
 impl Lines {
     /// A row with its lines in place of their numbers.
-    fn hour(&mut self, connection: &Connection, row: Numbered) -> rusqlite::Result<Hour> {
+    pub(super) fn hour(
+        &mut self,
+        connection: &Connection,
+        row: Numbered,
+    ) -> rusqlite::Result<Hour> {
         let Numbered { sums, quantities } = row;
         let mut hour = Hour { sums, lines: BTreeMap::new() };
         for (number, quantity) in quantities {
             hour.lines.insert(self.line(connection, number)?.clone(), quantity);
         }
         Ok(hour)
+    }
+
+    /// Names a line that has no number in the table.
+    pub(super) fn name(&mut self, number: i64, line: LineKey) {
+        self.0.insert(number, line);
     }
 
     /// What `number` stands for.

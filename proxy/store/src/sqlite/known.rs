@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::{HourKey, LineKey};
 
+use super::gone::Gone;
+use super::hour_files::Covers;
 use crate::forms::Form;
 use crate::granularity::Numbered;
 
@@ -40,6 +42,17 @@ pub(super) struct Known {
     pub(super) lines: HashMap<LineKey, i64, RandomState>,
     /// The last part of hours, and its number.
     pub(super) parts: HashMap<HourRow, (i64, Numbered), RandomState>,
+    /// What has left the tables for good.
+    left: Option<Left>,
+}
+
+/// What has left the tables, so that it is not added again.
+#[derive(Debug, Clone)]
+pub(super) struct Left {
+    /// The hours that files have.
+    pub(super) covers: Arc<Covers>,
+    /// The requests whose details are gone.
+    pub(super) gone: Arc<Gone>,
 }
 
 impl Known {
@@ -56,6 +69,16 @@ impl Known {
         forget_many(&mut self.lines);
         forget_many(&mut self.parts);
         Ok(())
+    }
+
+    /// What has left the tables. Needs an open transaction.
+    pub(super) fn left(&mut self, connection: &Connection) -> rusqlite::Result<Left> {
+        if let Some(left) = &self.left {
+            return Ok(left.clone());
+        }
+        let covers = Arc::new(Covers::read(connection)?);
+        let left = Left { covers, gone: Arc::new(Gone::read(connection)?) };
+        Ok(self.left.insert(left).clone())
     }
 
     /// What is known of a form.

@@ -15,12 +15,15 @@ use taximeter_ledger::{Payload, Place};
 
 use super::add;
 use super::ask::{self, unreadable};
-use super::days::{self, Days, FileFault};
+use super::days::{self, DAY_MICROS, Days, FileFault};
+use super::gone::{self, GoneRow};
+use super::hour_files::{self, Covers, HourFiles};
 use super::hours;
-use super::known::Known;
+use super::known::{Known, Left};
 use super::schema;
 use crate::batch::{Amendment, Batch, NewHours};
 use crate::database::Rebuilt;
+use crate::gone::GoneCause;
 use crate::post::Post;
 
 /// Most sums that wait before they are written: bounds their memory.
@@ -72,23 +75,53 @@ pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
 pub(super) fn add_days(connection: &Connection, days: &mut Days) -> rusqlite::Result<()> {
     days.list(connection)?;
     let (files, mut known) = (days.files(), Known::default());
+    let Left { covers, .. } = known.left(connection)?;
     for file in &*files {
         let opened = days.open(file)?;
-        add_file(connection, &mut known, &opened)
+        add_file(connection, &mut known, &covers, &opened)
             .map_err(|error| days.fault_in(&file.name, error))?;
     }
     if files.is_empty() { Ok(()) } else { days::hide_first(connection) }
 }
 
-/// Makes the list of files anew of the files themselves, and adds their requests to the hours. Needs an
-/// open transaction, and no requests.
-pub(super) fn adopt(connection: &Connection, days: &mut Days) -> rusqlite::Result<()> {
+/// Makes the lists of files anew of the files themselves, and adds the requests of days to the hours if
+/// no file of hours has them. Needs an open transaction, and no requests.
+pub(super) fn adopt(
+    connection: &Connection,
+    days: &mut Days,
+    hour_files: &HourFiles,
+) -> rusqlite::Result<()> {
+    hour_files::adopt(connection, hour_files)?;
     let mut known = Known::default();
+    let Left { covers, .. } = known.left(connection)?;
     for found in days::found_files(days)? {
-        let times = add_file(connection, &mut known, &found.day)
+        let times = add_file(connection, &mut known, &covers, &found.day)
             .map_err(|error| days.fault_in(&found.name, error))?;
         days::add(connection, &found.described(days, times)?)?;
-        days::hide_first(connection)?;
+    }
+    note_gone(connection, &covers)?;
+    let is_new = covers.days().next().is_none() && !days::are_there(connection)?;
+    if is_new { Ok(()) } else { days::hide_first(connection) }
+}
+
+/// Notes the days of which there are hours and no requests.
+fn note_gone(connection: &Connection, covers: &Covers) -> rusqlite::Result<()> {
+    let files = days::all(connection)?;
+    for day in covers.days().filter(|day| files.iter().all(|file| file.day != *day)) {
+        let Some(cover) = covers.of_day(day) else { continue };
+        let last = day.saturating_add(DAY_MICROS - 1);
+        gone::note(
+            connection,
+            GoneRow {
+                day,
+                requests: 0,
+                times: (day, last),
+                files: Vec::new(),
+                ledgers: cover.requests.clone(),
+                gone_at: last,
+                cause: GoneCause::Lost,
+            },
+        )?;
     }
     Ok(())
 }
@@ -97,6 +130,7 @@ pub(super) fn adopt(connection: &Connection, days: &mut Days) -> rusqlite::Resul
 fn add_file(
     connection: &Connection,
     known: &mut Known,
+    covers: &Covers,
     file: &DayFile<File>,
 ) -> Result<(i64, i64), FileFault> {
     let (mut first, mut last) = (i64::MAX, i64::MIN);
@@ -107,7 +141,9 @@ fn add_file(
         let post = Post::read(place, row.payload).map_err(|error| unreadable(2, error))?;
         let at = row.record.started_at.as_microsecond();
         (first, last) = (first.min(at), last.max(at));
-        sums.add_read(&post);
+        if !covers.has_request(at, place) {
+            sums.add_read(&post);
+        }
         if sums.len() > SUMS_MAX {
             hours::add(connection, known, std::mem::take(&mut sums))?;
         }
@@ -141,7 +177,7 @@ pub(super) fn keep(connection: &Connection, days: &mut Days) -> rusqlite::Result
     each_page(connection, OLD_CORRECTIONS, whole, |rows| {
         let mut batch = Batch::default();
         for (place, payload) in rows {
-            let amendment = Amendment::read(place.seq, payload);
+            let amendment = Amendment::read(*place, payload);
             batch.corrections.push(amendment.map_err(|error| unreadable(2, error))?);
         }
         let added = add::whole(connection, days, &batch)?;

@@ -18,6 +18,7 @@
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use super::kept_tables;
 use super::log::LOG_KEPT_BYTES_MAX;
 
 /// The format that this program writes.
@@ -173,6 +174,7 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
 /// Makes the tables that the format before lacks.
 pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(DAYS)?;
+    kept_tables::create(connection)?;
     connection.execute_batch(REACHED)?;
     connection.pragma_update(None, "user_version", VERSION)
 }

@@ -13,7 +13,9 @@ use taximeter_billing::{Closing, closing};
 
 use super::ask;
 use super::days::{self, DAY_MICROS, Interrupt, LiveFile, PART_ROWS_MAX, Sealing};
+use super::gone;
 use super::handle::Sqlite;
+use super::kept_tables;
 use super::log::LOG_BYTES_MAX;
 use super::reached;
 use crate::error::StoreError;
@@ -46,8 +48,8 @@ const CLOSED_LOOKS: i64 = 400;
 /// Who seals. There is one for a data directory.
 #[derive(Debug)]
 pub struct Sealer {
-    sqlite: Sqlite,
-    gateway: String,
+    pub(super) sqlite: Sqlite,
+    pub(super) gateway: String,
     rows_max: usize,
     _lock: File,
 }
@@ -59,10 +61,16 @@ pub struct SealWork {
     pub sealed: u64,
     /// Files that were merged with others.
     pub merged: u64,
+    /// Sums by the hour that left the tables.
+    pub hours: u64,
+    /// Files of hours that were merged with others.
+    pub merged_hours: u64,
     /// Requests that no file can have: they cannot be read, or two have one id. They stay.
     pub misfits: u64,
     /// Files in the folder that the store does not name, and that have requests which are nowhere else.
     pub unknown: Vec<String>,
+    /// The same of sums by the hour.
+    pub unknown_hours: Vec<String>,
 }
 
 impl SealWork {
@@ -84,6 +92,13 @@ impl SealWork {
                 self.unknown.join(", ")
             ));
         }
+        if !self.unknown_hours.is_empty() {
+            faults.push(format!(
+                "the folder `hours` has files that the store does not name, with sums that are nowhere \
+                 else: {}",
+                self.unknown_hours.join(", ")
+            ));
+        }
         (!faults.is_empty()).then(|| faults.join("; "))
     }
 }
@@ -94,9 +109,10 @@ impl Sealer {
     ///
     /// Errors: as [`Store::open`](crate::Store::open).
     pub fn open(data_dir: &Path, gateway: &str) -> Result<Option<Self>, StoreError> {
-        let sqlite = Sqlite::open(data_dir)?;
+        let mut sqlite = Sqlite::open(data_dir)?;
         // A file goes only when the device knows that another one has what it had.
         sqlite.ask(|connection| connection.pragma_update(None, "synchronous", "full"))?;
+        sqlite.change(kept_tables::create)?;
         let dir = sqlite.days.dir();
         let lock = days::lock(dir).map_err(|source| StoreError::Unavailable {
             store: dir.display().to_string(),
@@ -148,7 +164,8 @@ impl Sealer {
         newest: i64,
         go_on: &dyn Fn() -> bool,
     ) -> Result<SealWork, StoreError> {
-        let mut work = SealWork { unknown: self.tidy()?, ..SealWork::default() };
+        let [unknown, unknown_hours] = [self.tidy()?, self.tidy_hours()?];
+        let mut work = SealWork { unknown, unknown_hours, ..SealWork::default() };
         // Of each day those that were left the last time. There is nothing else left in the end.
         let mut misfits = BTreeMap::new();
         while go_on() {
@@ -173,6 +190,7 @@ impl Sealer {
         if work.sealed > 0 && go_on() {
             self.forget_forms()?;
         }
+        self.keep_old_hours(policy, &mut work, go_on)?;
         Ok(work)
     }
 
@@ -216,7 +234,11 @@ impl Sealer {
 
     /// Removes what nobody needs. The names of files whose requests are nowhere else.
     fn tidy(&mut self) -> Result<Vec<String>, StoreError> {
-        let leftovers = self.sqlite.ask_all(days::leftovers)?;
+        let mut leftovers = self.sqlite.ask_all(days::leftovers)?;
+        // The process ended before they were removed.
+        let gone = self.sqlite.ask(gone::names)?;
+        let (gone, unknown) = leftovers.unknown.into_iter().partition(|name| gone.contains(name));
+        (leftovers.unknown, leftovers.useless) = (unknown, [leftovers.useless, gone].concat());
         if !leftovers.useless.is_empty() {
             let useless = &leftovers.useless;
             self.sqlite.change_with_days(|_, days| days::remove(days, useless))?;

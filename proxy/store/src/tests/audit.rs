@@ -53,7 +53,7 @@ fn all_that_is_there_is_shown_once() {
             seqs.extend(page);
         }
         Audited::Unreadable(place, fault) => panic!("{place:?}: {fault}"),
-        Audited::Correction(_) => corrections += 1,
+        Audited::Correction(_) | Audited::GoneCorrection(_) => corrections += 1,
         Audited::Sum(_) => {}
     };
     store.audit(gather, visit).unwrap();

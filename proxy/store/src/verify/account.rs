@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use taximeter_journal::{Altered, Examination, JournalError, Seen, examine};
-use taximeter_ledger::{Contradiction, Entry, FramedEntry, LedgerId, Replay, RequestId};
+use taximeter_ledger::{Contradiction, Entry, FramedEntry, LedgerId, Place, Replay, RequestId};
 
 use super::error::Steps;
 use super::findings::{Findings, TOLD_MAX};
 use super::refusals::RefusalCounts;
 use super::tally::{Scale, Tally, hash};
+use crate::details::GoneDays;
 
 /// The content of one journal.
 #[derive(Debug, Default)]
@@ -29,6 +30,8 @@ pub(super) struct Account {
     pub(super) refusals: RefusalCounts,
     /// The hash of each correction.
     pub(super) corrections: HashMap<RequestId, u128>,
+    /// Days whose posts the store has not any more: they are not compared.
+    pub(super) gone: GoneDays,
     /// Whether older posts are gone: those of this journal, or of the one that it corrects.
     lacks_posts: bool,
     /// Whether it has corrections of another journal, and no requests.
@@ -56,7 +59,7 @@ pub(super) fn account(
         Seen::Entry((ledger, seq, weight, entry)) => {
             steps("journal entries read");
             account.ledgers.insert(ledger);
-            account.add(seq, weight, entry);
+            account.add(Place { ledger, seq }, weight, entry);
         }
         Seen::BeginsAnew => account.begin_anew(),
     })?;
@@ -65,6 +68,11 @@ pub(super) fn account(
 }
 
 impl Account {
+    /// Nothing but the days whose posts the store has not any more.
+    pub(super) fn without(gone: GoneDays) -> Self {
+        Self { gone, ..Self::default() }
+    }
+
     /// What is known before the journal of corrections: the posts of these requests. They are already
     /// reported, and move out of here.
     pub(super) fn take_posts(&mut self, is_shared: bool) -> Self {
@@ -81,17 +89,20 @@ impl Account {
             // What was read is as true as before. Nothing says what was in the files.
             self.replay = std::mem::take(&mut self.replay).into_corrections();
         } else {
-            *self = Self { scale: self.scale.clone(), ..Self::default() };
+            let (scale, gone) = (self.scale.clone(), std::mem::take(&mut self.gone));
+            *self = Self { scale, gone, ..Self::default() };
         }
     }
 
-    fn add(&mut self, seq: u64, weight: u64, entry: Entry) {
+    fn add(&mut self, place: Place, weight: u64, entry: Entry) {
+        let seq = place.seq;
         let is_first = self.kinds.is_empty();
         self.lacks_posts |= is_first && seq > 1 && !self.only_corrects;
         let kind = match &entry {
             Entry::Reserve(_) => "reservations",
             Entry::Post(record) => {
-                if self.replay.settlement(record.id).is_none() {
+                let is_new = self.replay.settlement(record.id).is_none();
+                if is_new && !self.gone.has(record.started_at, place) {
                     let tally = self.tallies.entry(record.gateway.clone()).or_default();
                     tally.add(weight, record.owed());
                 }

@@ -96,6 +96,12 @@ pub(super) fn compare(
         Audited::Unreadable(Place { seq, .. }, fault) => findings
             .tell(format!("the store's request of entry {seq} cannot be read: {fault}: {CURE}")),
         Audited::Correction(correction) => comparison.add_correction(correction, has_all),
+        Audited::GoneCorrection(correction) => {
+            // One of a request that came late was shown beside it.
+            if comparison.missing.contains_key(&correction.id) {
+                comparison.add_correction(correction, has_all);
+            }
+        }
         Audited::Sum(sum) => comparison.sums.add(&sum),
     })?;
     let is_whole = requests.examination.faults.is_empty();
@@ -124,7 +130,10 @@ pub(super) fn compare(
 impl Selection<'_> {
     /// Adds a request to the sums of its page.
     fn weigh(&self, page: &mut Weighed, post: &Post<'_>) {
-        let Account { examination, tallies, ledgers, scale, .. } = self.requests;
+        let Account { examination, tallies, ledgers, scale, gone, .. } = self.requests;
+        if gone.has(post.view().started_at, post.place) {
+            return;
+        }
         let first = examination.first.unwrap_or(u64::MAX);
         // A running gateway has written more posts since its journal was read.
         let last = if examination.is_written { examination.last } else { None };

@@ -14,7 +14,7 @@ use super::list::LiveFile;
 /// Name of the folder in the data directory.
 pub(in crate::sqlite) const FOLDER: &str = "days";
 /// A file that is being written.
-pub(super) const UNFINISHED: &str = ".tmp";
+pub(in crate::sqlite) const UNFINISHED: &str = ".tmp";
 /// What is behind the name of each file.
 const EXTENSION: &str = ".parquet";
 /// Who has it locked seals. Nobody else does meanwhile.
@@ -30,13 +30,13 @@ pub(in crate::sqlite) const fn day_of(at: i64) -> i64 {
 }
 
 /// The day that begins then.
-pub(super) fn date_of(day: i64) -> Date {
+pub(in crate::sqlite) fn date_of(day: i64) -> Date {
     let first = Timestamp::from_microsecond(day).unwrap_or(Timestamp::UNIX_EPOCH);
     first.to_zoned(TimeZone::UTC).date()
 }
 
 /// The first instant of a day, in microseconds since 1970.
-pub(super) fn first_of(date: Date) -> Option<i64> {
+pub(in crate::sqlite) fn first_of(date: Date) -> Option<i64> {
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond())
 }
 
@@ -75,7 +75,7 @@ pub(in crate::sqlite) fn day_names(dir: &Path) -> io::Result<Vec<String>> {
 }
 
 /// The names of what is in the folder; none if there is no folder.
-pub(super) fn names(dir: &Path) -> io::Result<Vec<String>> {
+pub(in crate::sqlite) fn names(dir: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -105,14 +105,14 @@ pub(in crate::sqlite) fn lock(dir: &Path) -> io::Result<Option<File>> {
 
 /// A file that is being written. It gets its name when it is whole.
 #[derive(Debug)]
-pub(super) struct NewFile {
+pub(in crate::sqlite) struct NewFile {
     unfinished: PathBuf,
     path: PathBuf,
 }
 
 impl NewFile {
     /// A writer of the file that will have this name.
-    pub(super) fn begin(dir: &Path, name: &str) -> io::Result<(Self, BufWriter<File>)> {
+    pub(in crate::sqlite) fn begin(dir: &Path, name: &str) -> io::Result<(Self, BufWriter<File>)> {
         let unfinished = dir.join(format!("{name}{UNFINISHED}"));
         let out = BufWriter::with_capacity(BUFFER_BYTES, File::create(&unfinished)?);
         Ok((Self { unfinished, path: dir.join(name) }, out))
@@ -124,19 +124,23 @@ impl NewFile {
         writer: DayWriter<BufWriter<File>>,
     ) -> Result<SealedDay<()>, WriteError> {
         let SealedDay { file, footer } = writer.finish()?;
-        let out = file.out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        out.sync_all()?;
+        Self::keep(file.out)?;
         let file = taximeter_columnar::Sealed { out: (), bytes: file.bytes, sha256: file.sha256 };
         Ok(SealedDay { file, footer })
     }
 
+    /// Makes sure that the device has what was written.
+    pub(in crate::sqlite) fn keep(out: BufWriter<File>) -> io::Result<()> {
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    }
+
     /// The file that has no name yet.
-    pub(super) fn open(&self) -> io::Result<File> {
+    pub(in crate::sqlite) fn open(&self) -> io::Result<File> {
         File::open(&self.unfinished)
     }
 
     /// Gives the file its name.
-    pub(super) fn name(&self) -> io::Result<()> {
+    pub(in crate::sqlite) fn name(&self) -> io::Result<()> {
         fs::rename(&self.unfinished, &self.path)?;
         sync(self.path.parent().unwrap_or(&self.path))
     }
@@ -148,7 +152,7 @@ pub(super) fn sync(dir: &Path) -> io::Result<()> {
 }
 
 /// Removes a file that may be gone.
-pub(super) fn remove(dir: &Path, name: &str) -> io::Result<()> {
+pub(in crate::sqlite) fn remove(dir: &Path, name: &str) -> io::Result<()> {
     match fs::remove_file(dir.join(name)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed,

@@ -107,7 +107,7 @@ pub(in crate::sqlite) fn add(connection: &Connection, file: &LiveFile) -> rusqli
 }
 
 /// Names a file no longer: whether it was named. Needs an open transaction.
-pub(super) fn remove(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+pub(in crate::sqlite) fn remove(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
     Ok(connection.prepare_cached(REMOVE)?.execute([name])? > 0)
 }
 

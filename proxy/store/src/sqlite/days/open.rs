@@ -140,7 +140,7 @@ impl Days {
     }
 
     /// Why a file cannot be written.
-    pub(super) fn unwritable(
+    pub(in crate::sqlite) fn unwritable(
         &self,
         path: &Path,
         error: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -1,0 +1,78 @@
+//! From when on a store has single requests, and not only sums by the hour.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use taximeter_billing::Zone;
+use taximeter_ledger::Place;
+
+use super::Store;
+use super::database::SoundHours;
+use super::error::StoreError;
+use super::gone::GoneDay;
+
+/// Days without details, to look whether a request is one of theirs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct GoneDays(BTreeMap<Date, GoneDay>);
+
+impl GoneDays {
+    /// Those of a store.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(super) fn of(store: &mut Store) -> Result<Self, StoreError> {
+        let days = store.gone_days()?.into_iter();
+        Ok(Self(days.map(|gone| (gone.day, gone)).collect()))
+    }
+
+    /// Whether the day of `at` has no details.
+    pub(super) fn has_day(&self, at: Timestamp) -> bool {
+        !self.0.is_empty() && self.0.contains_key(&Zone::UTC.date_of(at))
+    }
+
+    /// Whether the details of this request are gone, which was admitted at `at`.
+    pub(super) fn has(&self, at: Timestamp, place: Place) -> bool {
+        !self.0.is_empty() && self.0.get(&Zone::UTC.date_of(at)).is_some_and(|day| day.has(place))
+    }
+
+    /// The days that follow each other and went for the same cause, in order.
+    pub(super) fn ranges(&self) -> Vec<Vec<&GoneDay>> {
+        let mut ranges = Vec::<Vec<&GoneDay>>::new();
+        for day in self.0.values() {
+            let follows = |last: &&GoneDay| {
+                last.cause == day.cause && last.day.tomorrow().is_ok_and(|next| next == day.day)
+            };
+            match ranges.last_mut().filter(|range| range.last().is_some_and(follows)) {
+                Some(range) => range.push(day),
+                None => ranges.push(vec![day]),
+            }
+        }
+        ranges
+    }
+}
+
+impl Store {
+    /// The first instant with details, if any are gone. Before it there are sums by the hour alone.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn details_from(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        self.database.details_from()
+    }
+
+    /// Compares each file of hours with what was written, and shows `tell` what is wrong.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub(super) fn check_hours(
+        &mut self,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<SoundHours, StoreError> {
+        self.database.check_hours(tell)
+    }
+
+    /// The days without details, in order.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn gone_days(&mut self) -> Result<Vec<GoneDay>, StoreError> {
+        self.database.gone_days()
+    }
+}
