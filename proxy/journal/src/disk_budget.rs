@@ -165,10 +165,10 @@ impl DiskBudget {
         plan(&room, history, state.kept.allowance.grant(history))
     }
 
-    /// These parts of the history have gone, as `plan` said.
-    pub fn freed(&self, gone: &[Removable], plan: &Plan) {
+    /// These parts of the history have gone, as `plan` said: so many bytes of them because of others.
+    pub fn freed(&self, gone: &[Removable], for_others: u64) {
         let mut state = self.lock();
-        state.kept.allowance.spend(plan.bytes_for_others);
+        state.kept.allowance.spend(for_others);
         if let Some(Measured { usage, volume, .. }) = &mut state.measured {
             for Removable { bytes, files, .. } in gone {
                 usage.bytes = usage.bytes.saturating_sub(*bytes);

@@ -296,7 +296,7 @@ fn remove_for_room(
     for dir in [dir.to_owned(), dir.join(CORRECTIONS)] {
         let _ = Kernel.sync_dir(&dir);
     }
-    budget.freed(&history, &plan);
+    budget.freed(&history, plan.bytes_for_others);
     let filler = if plan.bytes_for_others > 0 { Filler::Others } else { Filler::Own };
     let remaining_bytes = remaining.iter().map(|part| part.bytes).sum();
     let remaining = remaining.len();

@@ -152,7 +152,7 @@ pub use self::post::Post;
 pub use self::room::Cleaner;
 pub use self::sealing::SealPolicy;
 pub use self::sqlite::Held as HeldStore;
-pub use self::sqlite::{DAYS, HOURS, OldDay, SealWork, Sealer};
+pub use self::sqlite::{DAYS, DaysForRoom, HOURS, OldDay, SealWork, Sealer};
 
 use self::database::Database;
 use self::postgres::Postgres;

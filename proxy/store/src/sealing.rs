@@ -2,10 +2,12 @@
 
 use jiff::Timestamp;
 
-/// Bytes of a day that are sealed although the day is not over.
+/// Bytes of a day, in tables and journal, that are sealed although the day is not over.
 const PART_BYTES_MAX: u64 = 256 << 20;
-/// So many parts of the room may be one day of the tables.
+/// So many parts of the room may be one day of tables and journal.
 const ROOM_PARTS: u64 = 4;
+/// Tables and journal have so many times what the tables have of a request.
+const WITH_JOURNAL: u64 = 3;
 /// Files of a day that is not closed from which on some are merged.
 const FILES_MAX: usize = 16;
 /// Most files that are merged at once: bounds the memory of their pages.
@@ -37,7 +39,7 @@ pub(super) struct DayState {
     pub(super) requests: u64,
     /// Those of them that may leave.
     pub(super) may_leave: u64,
-    /// About what they take.
+    /// About what they take there.
     pub(super) bytes: u64,
     /// Its files.
     pub(super) files: Vec<DayFileState>,
@@ -68,7 +70,7 @@ pub(super) fn due(days: &[DayState], policy: &SealPolicy) -> Option<Step> {
 fn sealing(day: &DayState, policy: &SealPolicy) -> Option<Step> {
     let closed_until = policy.closed_until.as_microsecond();
     let bytes_max = policy.room.map_or(PART_BYTES_MAX, |room| room / ROOM_PARTS);
-    let is_large = day.bytes >= bytes_max.min(PART_BYTES_MAX);
+    let is_large = day.bytes.saturating_mul(WITH_JOURNAL) >= bytes_max.min(PART_BYTES_MAX);
     let is_closed = closed_until >= day.end;
     let is_late = day.files.iter().any(|file| file.is_final);
     let waited = closed_until.saturating_sub(day.end) >= LATE_WAIT_MICROS;
@@ -139,12 +141,12 @@ mod tests {
             (day(0, 0, &[]), policy(20), None),
             (day(9, 1 << 20, &[]), policy(10), None),
             (day(9, 1 << 20, &[]), policy(11), seal()),
-            (day(9, 256 << 20, &[]), policy(10), seal()),
-            (day(9, (256 << 20) - 1, &[]), policy(10), None),
-            (day(9, 25 << 20, &[]), room(100 << 20), seal()),
-            (day(9, 24 << 20, &[]), room(100 << 20), None),
+            (day(9, 86 << 20, &[]), policy(10), seal()),
+            (day(9, 85 << 20, &[]), policy(10), None),
+            (day(9, 25 << 20, &[]), room(300 << 20), seal()),
+            (day(9, 24 << 20, &[]), room(300 << 20), None),
             // More room than a part takes.
-            (day(9, 256 << 20, &[]), room(100 << 30), seal()),
+            (day(9, 86 << 20, &[]), room(100 << 30), seal()),
             // Nothing of it may leave yet.
             (DayState { may_leave: 0, ..day(9, 1 << 30, &[]) }, policy(11), None),
             // Late ones wait for more, but not for ever.

@@ -5,6 +5,7 @@ mod ask;
 mod convert;
 mod days;
 mod files;
+mod forget;
 mod gone;
 mod handle;
 mod hold;
@@ -46,6 +47,7 @@ use self::known::Known;
 pub(super) use self::handle::Sqlite;
 /// Name of the folder in a data directory that has files of requests.
 pub const DAYS: &str = days::FOLDER;
+pub use self::forget::DaysForRoom;
 pub use self::hold::Held;
 #[cfg(test)]
 pub(super) use self::log::{LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX};

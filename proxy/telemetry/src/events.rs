@@ -28,8 +28,8 @@ pub use self::background::{CompletionDelayed, RequestCompleted};
 pub use self::config::{ConfigRejected, ConfigReloaded};
 pub use self::dialect::{DialectGuessed, QuestionRefused, UpstreamRecognised};
 pub use self::ledger::{
-    ClockTurned, EntryLost, EntryRejected, HistoryRemoved, JournalChanged, LedgerSlow, NotSealed,
-    RoomTurned, Sealed, StoreFailed,
+    ClockTurned, DetailsRemoved, EntryLost, EntryRejected, HistoryRemoved, JournalChanged,
+    LedgerSlow, NotSealed, RoomTurned, Sealed, StoreFailed,
 };
 pub use self::sent::{EventsPushed, TelemetryPushed};
 pub use self::tls::CertificateReloaded;

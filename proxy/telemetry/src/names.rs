@@ -277,6 +277,11 @@ instruments! {
         &[&[key::CAUSE]],
         "Files of the ledger's history that were removed before their time to make room, by who has \
          filled the volume: the data directory (`own`) or other files (`others`).";
+    LedgerDetailsRemoved: "taximeter.ledger.details.removed", Counter, "{request}", Any,
+        &[&[key::CAUSE]],
+        "Requests whose records were removed, by why: they were older than \
+         `ledger.records_keep_days` (`age`), or there was no room, which the data directory (`own`) or \
+         other files (`others`) had taken. Their sums by the hour stay.";
     LedgerClockAhead: "taximeter.ledger.clock_ahead", Gauge, "1", Any, &[],
         "1 while nothing is removed by age, because the clock is more than a day ahead of the newest \
          entry.";

@@ -3,13 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use taximeter_gateway::gateway::Gateway;
+use taximeter_journal::room::Filler;
 use taximeter_store::feeder::Bell;
 use taximeter_store::seal_thread::{Look, SealThread};
-use taximeter_store::{Location, SealPolicy, SealWork, Sealer, StoreError};
+use taximeter_store::{GoneDay, Location, SealPolicy, SealWork, Sealer, StoreError};
 use taximeter_system::clock;
 use taximeter_telemetry::Telemetry;
-use taximeter_telemetry::events::{NotSealed, Sealed};
+use taximeter_telemetry::events::{DetailsRemoved, NotSealed, Sealed};
 
 /// Time between two looks at what is due.
 const LOOK_PERIOD: Duration = Duration::from_secs(10);
@@ -23,9 +25,14 @@ pub(super) fn start(gateway: &Arc<Gateway>, bell: Bell) -> anyhow::Result<Option
         return Ok(None);
     };
     let (budget, id) = (gateway.disk_budget.clone(), gateway.id.clone());
+    let wait = gateway.journal.age_wait().clone();
+    let keep = SignedDuration::from_hours(24 * i64::from(gateway.config.ledger.records_keep_days));
     let told = Arc::new(Told { telemetry: gateway.telemetry.clone(), reason: Mutex::default() });
     let faults = told.clone();
     let work = move |sealer: &mut Sealer, look: &Look<'_>| {
+        if let Some(made) = sealer.make_room(&budget, clock::wall(), look.go_on)? {
+            told.removed(&made.days, Some(made.filler));
+        }
         if let Some(newest) = look.seen {
             let room = budget.room().unwrap_or_default();
             let policy = SealPolicy {
@@ -38,6 +45,11 @@ pub(super) fn start(gateway: &Arc<Gateway>, bell: Bell) -> anyhow::Result<Option
             if done.sealed > 0 {
                 bell.ring();
             }
+        }
+        // Nothing goes by age while the clock is in doubt.
+        if let Some(until) = wait.time().and_then(|now| now.checked_sub(keep).ok()) {
+            let old = sealer.remove_old_days(until, clock::wall(), look.go_on)?;
+            told.removed(&old, None);
         }
         Ok(if budget.is_short() { SHORT_PERIOD } else { LOOK_PERIOD })
     };
@@ -56,6 +68,14 @@ impl Told {
     fn done(&self, work: &SealWork) {
         self.telemetry.emit(&Sealed { requests: work.sealed, files_merged: work.merged });
         self.reason(work.fault());
+    }
+
+    fn removed(&self, days: &[GoneDay], filler: Option<Filler>) {
+        let ends = days.first().zip(days.last()).map(|(first, last)| (&first.day, &last.day));
+        let requests = days.iter().map(|day| day.requests).sum::<u64>();
+        let requests = usize::try_from(requests).unwrap_or(usize::MAX);
+        let files = days.iter().map(|day| day.files.len()).sum();
+        self.telemetry.emit(&DetailsRemoved { filler, days: ends, requests, files });
     }
 
     fn reason(&self, now: Option<String>) {

@@ -69,7 +69,7 @@ fn content(store: &mut Store) -> Content {
             content.summed += sum.kept.iter().map(|hour| hour.sums.requests).sum::<u64>();
             amounts.extend(sum.kept.iter().filter_map(|hour| hour.sums.cost));
         }
-        Audited::Correction(_) => {}
+        Audited::Correction(_) | Audited::GoneCorrection(_) => {}
         Audited::Unreadable(place, error) => panic!("{place:?}: {error}"),
     };
     store.audit(|(), _| {}, visit).expect("a store that can be read");

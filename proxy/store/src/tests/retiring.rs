@@ -129,7 +129,7 @@ fn sealer(dir: &Path) -> Sealer {
 /// So many days since the begin of November are closed. Its hours are old after 91.
 fn closed(days: i64) -> SealPolicy {
     let closed_until = record(0).started_at + SignedDuration::from_hours(24 * days);
-    SealPolicy { room: None, closed_until }
+    SealPolicy { closed_until, ..SealPolicy::default() }
 }
 
 fn seal(sealer: &mut Sealer, days: i64) -> SealWork {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::civil::Date;
 use taximeter_journal::disk_budget::Turn;
 use taximeter_journal::room::{Filler, Removable, Room};
 use taximeter_journal::{ClockAhead, MadeRoom, Removed, WaitTurn};
@@ -255,6 +256,52 @@ impl Event for Sealed {
                 [("requests", self.requests.into()), ("files_merged", self.files_merged.into())];
             to.tell(LogEvent::LedgerSealed, fields);
         }
+    }
+}
+
+/// Details of old days were removed. Their sums by the hour stay.
+#[derive(Debug, Clone, Copy)]
+pub struct DetailsRemoved<'a> {
+    /// Who has filled the volume; `None` if the details were old.
+    pub filler: Option<Filler>,
+    /// The first day and the last one. `None` if nothing was removed.
+    pub days: Option<(&'a Date, &'a Date)>,
+    /// Requests of these days.
+    pub requests: usize,
+    /// Files of these days.
+    pub files: usize,
+}
+
+impl DetailsRemoved<'_> {
+    fn cause(&self) -> &'static str {
+        self.filler.map_or("age", Filler::as_str)
+    }
+}
+
+impl Event for DetailsRemoved<'_> {
+    fn count(&self, to: &Metrics) {
+        if self.days.is_some() {
+            let cause = (key::CAUSE, self.cause());
+            to.count(Instrument::LedgerDetailsRemoved, self.requests, &[cause]);
+            if self.filler.is_some() {
+                to.count(Instrument::LedgerHistoryRemoved, self.files, &[cause]);
+            }
+        }
+    }
+
+    fn line(&self, to: &Log) {
+        let Some((first, last)) = self.days else { return };
+        let fields = [
+            ("cause", self.cause().into()),
+            ("requests", self.requests.into()),
+            ("first_day", first.to_string().into()),
+            ("last_day", last.to_string().into()),
+        ];
+        let event = match self.filler {
+            None => LogEvent::DetailsRetired,
+            Some(_) => LogEvent::DetailsRemovedForRoom,
+        };
+        to.tell(event, fields);
     }
 }
 

@@ -173,6 +173,12 @@ log_events! {
     LedgerNotSealed: "ledger_not_sealed", Warn, ["reason"],
         "Requests could not leave the store for files of their days. They stay there, and the gateway \
          tries again. Told once for each reason in a row.";
+    DetailsRetired: "details_retired", Info, ["cause", "requests", "first_day", "last_day"],
+        "Records of requests were removed that are older than `ledger.records_keep_days`. Bills stay.";
+    DetailsRemovedForRoom: "details_removed_for_room", Warn,
+        ["cause", "requests", "first_day", "last_day"],
+        "The oldest records of requests were removed before their time to make room, which the data \
+         directory (`own`) or other files (`others`) had taken. Bills stay.";
     ClockAhead: "clock_ahead", Warn, ["clock", "newest_entry", "hint"],
         "The clock is more than a day ahead of the newest entry of the ledger. Nothing is removed \
          because of its age until the clock was steady for a day.";

@@ -1,0 +1,83 @@
+//! Decides which days lose their details: those that are old, and the oldest ones where there is too
+//! little room.
+
+use jiff::Timestamp;
+use taximeter_journal::disk_budget::DiskBudget;
+use taximeter_journal::room::{Filler, HistoryKind, Removable};
+
+use super::days::{self, Interrupt, LiveFile};
+use super::retire::OldDay;
+use super::sealer::Sealer;
+use crate::error::StoreError;
+use crate::gone::{GoneCause, GoneDay};
+
+/// Days that lost their details to make room.
+#[derive(Debug)]
+pub struct DaysForRoom {
+    /// The days, the oldest first.
+    pub days: Vec<GoneDay>,
+    /// Who has taken the room.
+    pub filler: Filler,
+}
+
+impl Sealer {
+    /// Removes the details of days that end before `until`, while `go_on` says yes. `now` is noted.
+    ///
+    /// Errors: as [`Sealer::remove_oldest_day`]. What was removed before is gone.
+    pub fn remove_old_days(
+        &mut self,
+        until: Timestamp,
+        now: Timestamp,
+        go_on: &Interrupt<'_>,
+    ) -> Result<Vec<GoneDay>, StoreError> {
+        let mut gone = Vec::new();
+        while go_on() && self.oldest_day()?.is_some_and(|OldDay { end, .. }| end <= until) {
+            gone.extend(self.remove_oldest_day(now, GoneCause::Age)?);
+        }
+        Ok(gone)
+    }
+
+    /// Removes the details of the oldest days where `budget` is short of room and has nothing else that
+    /// may go: as many as are needed and no more. `now` is noted. `None` if nothing was removed.
+    ///
+    /// Errors: as [`Sealer::remove_oldest_day`]. What was removed before is gone.
+    pub fn make_room(
+        &mut self,
+        budget: &DiskBudget,
+        now: Timestamp,
+        go_on: &Interrupt<'_>,
+    ) -> Result<Option<DaysForRoom>, StoreError> {
+        if !budget.needs_days() {
+            return Ok(None);
+        }
+        let history = self.removable_days()?;
+        let plan = budget.plan(&history);
+        let filler = if plan.bytes_for_others > 0 { Filler::Others } else { Filler::Own };
+        // What goes because of others comes last.
+        let mut own = plan.bytes - plan.bytes_for_others;
+        let mut made = DaysForRoom { days: Vec::new(), filler };
+        for day in history.iter().take(plan.count) {
+            if !go_on() {
+                break;
+            }
+            made.days.extend(self.remove_oldest_day(now, GoneCause::Room)?);
+            let for_others = if own < day.bytes { day.bytes } else { 0 };
+            own = own.saturating_sub(day.bytes);
+            budget.freed(std::slice::from_ref(day), for_others);
+        }
+        Ok((!made.days.is_empty()).then_some(made))
+    }
+
+    /// The days that have files of requests, the oldest first.
+    fn removable_days(&self) -> Result<Vec<Removable>, StoreError> {
+        let files = self.sqlite.ask(days::all)?;
+        let dir = self.sqlite.days.dir();
+        let of_day = |files: &[LiveFile]| Removable {
+            kind: HistoryKind::Day,
+            path: dir.join(files.first().map_or("", |file| &file.name)),
+            bytes: files.iter().map(|file| file.bytes).sum(),
+            files: files.len() as u64,
+        };
+        Ok(files.chunk_by(|a, b| a.day == b.day).map(of_day).collect())
+    }
+}
