@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
-use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
+use taximeter_billing::{GatewayProgress, Hour, HourKey, LostRequests, Period};
 pub(super) use taximeter_columnar::AdmissionKey;
 use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RefusalCount};
 
@@ -90,6 +90,17 @@ pub(super) trait Database: fmt::Debug + Send {
     /// The first instant with details, if any are gone.
     fn details_from(&mut self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
+    }
+
+    /// The requests of which nothing is left, if there are any.
+    fn lost(&mut self) -> Result<Option<LostRequests>, StoreError> {
+        Ok(None)
+    }
+
+    /// Looks, once in the life of a new store, whether it has as many requests as there were. What it lacks
+    /// ended before this time.
+    fn check_whole(&mut self, _posts: u64, _before: Timestamp) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// The days without details, in order.

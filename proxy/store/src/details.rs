@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use taximeter_billing::Zone;
+use taximeter_billing::{LostRequests, Zone};
 use taximeter_ledger::Place;
 
 use super::Store;
-use super::database::SoundHours;
+use super::database::{Filter, SoundHours};
 use super::error::StoreError;
 use super::gone::GoneDay;
 
@@ -57,6 +57,34 @@ impl Store {
     /// Errors: `Damaged`, `Unavailable`.
     pub fn details_from(&mut self) -> Result<Option<Timestamp>, StoreError> {
         self.database.details_from()
+    }
+
+    /// The requests that were lost, if any were: nothing of them is left.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn lost(&mut self) -> Result<Option<LostRequests>, StoreError> {
+        self.database.lost()
+    }
+
+    /// Whether there are single requests from `from` on.
+    ///
+    /// Errors: `DetailsGone` if not; `Damaged`, `Unavailable`.
+    pub fn need_details(&mut self, from: Timestamp) -> Result<(), StoreError> {
+        match self.details_from()?.filter(|details| from < *details) {
+            Some(from) => Err(StoreError::DetailsGone { from }),
+            None => Ok(()),
+        }
+    }
+
+    /// The same filter, from the first request on that has details.
+    ///
+    /// Errors: `DetailsGone` if it names a time before that; `Damaged`, `Unavailable`.
+    pub(super) fn with_details(&mut self, filter: &Filter) -> Result<Filter, StoreError> {
+        let details = self.details_from()?;
+        if let Some(from) = filter.from {
+            self.need_details(from)?;
+        }
+        Ok(Filter { from: filter.from.or(details), ..filter.clone() })
     }
 
     /// Compares each file of hours with what was written, and shows `tell` what is wrong.

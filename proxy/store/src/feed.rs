@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use jiff::Timestamp;
+use taximeter_journal::REQUESTS;
 use taximeter_ledger::{Fault, FramedEntry, Kind, Position};
 
 use super::Store;
@@ -44,6 +46,10 @@ pub struct Feed<'a> {
     forms: Forms,
     /// Sequence number of the last entry of it that the store has.
     stored: u64,
+    /// How many requests there were up to there, and the time of the first checkpoint that was read.
+    counted: Option<(u64, Timestamp)>,
+    /// Whether the store was asked if it has them all.
+    is_checked: bool,
 }
 
 /// The result of a feeding.
@@ -80,6 +86,8 @@ impl<'a> Feed<'a> {
             open: None,
             forms: Forms::default(),
             stored: 0,
+            counted: None,
+            is_checked: false,
         }
     }
 
@@ -131,6 +139,11 @@ impl<'a> Feed<'a> {
             None => self.unread(database.cursor(self.name)?).map_err(StoreError::Journal)?,
         };
         self.drain(database, &mut entries, fed)?;
+        if let (false, REQUESTS, Some((posts, before))) = (self.is_checked, self.name, self.counted)
+        {
+            database.check_whole(posts, before)?;
+            self.is_checked = true;
+        }
         self.open = Some(entries);
         Ok(())
     }
@@ -165,6 +178,10 @@ impl<'a> Feed<'a> {
                 database.commit()?;
                 uncommitted = 0;
             }
+            let posts = batch.posts.len() as u64;
+            let before = self.counted.map(|(_, before)| before).or(batch.first_checkpoint);
+            let counted = batch.counted.or(self.counted.map(|(known, _)| known + posts));
+            self.counted = counted.zip(before);
             self.forms = batch.forms;
             self.stored = last.seq;
             fed.entries += read.len() as u64;

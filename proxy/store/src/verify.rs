@@ -13,6 +13,7 @@ mod tally;
 
 use std::path::Path;
 
+use taximeter_billing::LostRequests;
 use taximeter_journal::{CORRECTIONS, Examination};
 
 use self::account::{Account, account};
@@ -38,6 +39,12 @@ pub fn verify(
     findings: &mut Findings,
 ) -> Result<(), VerifyError> {
     let are_sound = check_files(store, findings)?;
+    if let Some(LostRequests { before, requests }) = store.lost()? {
+        findings.tell(format!(
+            "{requests} requests that ended before {before} are lost: neither the journal nor a file \
+             has them; restore the data directory from a backup"
+        ));
+    }
     let gone = GoneDays::of(store)?;
     tell_gone(&gone, findings);
     let mut requests = account(data_dir, Account::without(gone), steps)?;

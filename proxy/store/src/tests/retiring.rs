@@ -3,6 +3,7 @@
 mod crashes;
 mod details;
 mod lost;
+mod questions;
 mod twins;
 
 use std::collections::BTreeMap;
