@@ -92,6 +92,22 @@ pub(super) trait Database: fmt::Debug + Send {
         Ok(None)
     }
 
+    /// Removes at most so many of the oldest requests of days that end up to `before`, and notes their
+    /// days: how many. Their hours stay. A store in files does this a day at a time.
+    fn remove_details(
+        &mut self,
+        _before: Timestamp,
+        _rows_max: u32,
+        _now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    /// Notes for how many days the gateway keeps details: the most days of all gateways of the store.
+    fn keep_days(&mut self, own: u32) -> Result<u32, StoreError> {
+        Ok(own)
+    }
+
     /// The requests of which nothing is left, if there are any.
     fn lost(&mut self) -> Result<Option<LostRequests>, StoreError> {
         Ok(None)

@@ -216,6 +216,10 @@ impl Store {
     ///
     /// Errors: as [`Store::catch_up`].
     pub fn rebuild(&mut self, feeds: &mut [Feed<'_>]) -> Result<Rebuilt, StoreError> {
+        if self.is_shared && self.details_from()?.is_some() {
+            // Hours of days without details stay. So nothing of these days may be new meanwhile.
+            feed_all(&mut *self.database, feeds)?;
+        }
         feeds.iter_mut().for_each(Feed::begin_anew);
         self.database.rebuild(&mut |database| feed_all(database, feeds).map(|_| ()))
     }

@@ -4,6 +4,7 @@ mod crashes;
 mod details;
 mod lost;
 mod questions;
+mod shared;
 mod twins;
 
 use std::collections::BTreeMap;
