@@ -72,6 +72,7 @@ mod long_lines;
 mod memory;
 mod money;
 mod no_model;
+mod old_details;
 mod operations;
 mod otlp;
 mod otlp_logs;

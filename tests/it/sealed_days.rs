@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
-use taximeter_ledger::{EncodedEntry, Entry, Framer, Reader};
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::json_answer;
 use crate::patience::patiently;
-use crate::segments::{plain, plain_path, segments};
+use crate::segments::{age, plain_path, segments};
 
 /// How much earlier the requests of the journal are made.
 const EARLIER: SignedDuration = SignedDuration::from_hours(3 * 24);
@@ -26,46 +25,6 @@ fn serve(engine: &Engine, gateway: &Gateway, count: usize) {
         let mut client = gateway.chat("Connection: close\r\n", CHAT);
         engine.answer_once(&json_answer(CHAT_ANSWER));
         assert_eq!(client.answer().status(), 200);
-    }
-}
-
-/// Makes all that the journal has earlier, and removes the store, which had it as it was.
-fn age(data_dir: &Path) {
-    let earlier = |at: &mut Timestamp| *at -= EARLIER;
-    let mut before = None;
-    for path in segments(data_dir) {
-        let bytes = plain(&path);
-        let mut reader = Reader::new(None, 1);
-        reader.feed(&bytes);
-        let (mut aged, mut payload) = (Vec::new(), Vec::new());
-        let mut framer = None;
-        while let Some(framed) = reader.next_entry().expect("an entry") {
-            let framer = framer.get_or_insert_with(|| {
-                let mut header = reader.header().expect("a header").clone();
-                (header.has_sync_marks, header.follows) = (false, None);
-                header.before = before.unwrap_or(header.before);
-                earlier(&mut header.created);
-                header.encode(&mut aged);
-                Framer::new(header.ledger, header.before)
-            });
-            let mut entry = framed.entry().expect("an entry");
-            match &mut entry {
-                Entry::Reserve(reserve) => earlier(&mut reserve.started_at),
-                Entry::Post(record) => {
-                    earlier(&mut record.started_at);
-                    earlier(&mut record.ended_at);
-                }
-                Entry::Checkpoint(checkpoint) => earlier(&mut checkpoint.at),
-                _ => {}
-            }
-            framer.append(&EncodedEntry::new(&entry, &mut payload).expect("an entry"), &mut aged);
-        }
-        before = framer.map(|framer| framer.last());
-        fs::remove_file(&path).expect("remove the segment");
-        fs::write(plain_path(&path), aged).expect("write the segment");
-    }
-    for name in ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm"] {
-        let _ = fs::remove_file(data_dir.join(name));
     }
 }
 
@@ -86,7 +45,7 @@ fn a_gateway_seals_days_that_are_over_and_answers_as_before() {
     gateway.await_records(SEALED);
     let folder = gateway.into_folder();
     let data_dir = folder.path().join("data");
-    age(&data_dir);
+    age(&data_dir, EARLIER);
     let old: Vec<_> = segments(&data_dir).iter().map(|path| plain_path(path)).collect();
     assert!(old.len() > 2, "{old:?}");
     let gateway = setup().start_in(folder);

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use taximeter_ledger::{FramedEntry, Reader};
+use jiff::{SignedDuration, Timestamp};
+use taximeter_ledger::{EncodedEntry, Entry, FramedEntry, Framer, Reader};
 
 /// Files of the journal, the oldest first.
 pub(crate) fn segments(data_dir: &Path) -> Vec<PathBuf> {
@@ -48,4 +49,51 @@ pub(crate) fn read(segment: &Path) -> Vec<FramedEntry> {
     let mut reader = Reader::new(None, 1);
     reader.feed(&plain(segment));
     std::iter::from_fn(|| reader.next_entry().ok().flatten()).collect()
+}
+
+/// Makes all that the journal has earlier, and removes the store, which had it as it was.
+pub(crate) fn age(data_dir: &Path, by: SignedDuration) {
+    let earlier = |at: &mut Timestamp| *at -= by;
+    let mut before = None;
+    for path in segments(data_dir) {
+        let bytes = plain(&path);
+        let mut reader = Reader::new(None, 1);
+        reader.feed(&bytes);
+        let (mut aged, mut payload) = (Vec::new(), Vec::new());
+        let mut framer = None;
+        while let Some(framed) = reader.next_entry().expect("an entry") {
+            let framer = framer.get_or_insert_with(|| {
+                let mut header = reader.header().expect("a header").clone();
+                (header.has_sync_marks, header.follows) = (false, None);
+                header.before = before.unwrap_or(header.before);
+                earlier(&mut header.created);
+                header.encode(&mut aged);
+                Framer::new(header.ledger, header.before)
+            });
+            let mut entry = framed.entry().expect("an entry");
+            match &mut entry {
+                Entry::Reserve(reserve) => earlier(&mut reserve.started_at),
+                Entry::Post(record) => {
+                    earlier(&mut record.started_at);
+                    earlier(&mut record.ended_at);
+                }
+                Entry::Checkpoint(checkpoint) => {
+                    earlier(&mut checkpoint.at);
+                    if let Some(settled) = &mut checkpoint.settled {
+                        earlier(&mut settled.at);
+                        earlier(&mut settled.until);
+                    }
+                }
+                Entry::Refusals(refusals) => earlier(&mut refusals.at),
+                _ => {}
+            }
+            framer.append(&EncodedEntry::new(&entry, &mut payload).expect("an entry"), &mut aged);
+        }
+        before = framer.map(|framer| framer.last());
+        fs::remove_file(&path).expect("remove the segment");
+        fs::write(plain_path(&path), aged).expect("write the segment");
+    }
+    for name in ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm"] {
+        let _ = fs::remove_file(data_dir.join(name));
+    }
 }

@@ -117,6 +117,9 @@ pub(super) enum ApiError {
     /// The receiver of an export does not take all of its events.
     #[error("{0}")]
     Outside(String),
+    /// Only sums by the hour are left of the time that was asked for.
+    #[error("{0}")]
+    DetailsGone(StoreError),
     /// Too many requests run at the same time.
     #[error("{0}; try again")]
     Busy(String),
@@ -128,13 +131,22 @@ pub(super) enum ApiError {
     },
     /// The store cannot answer now. A later try may succeed.
     #[error("{0}")]
-    Store(#[from] StoreError),
+    Store(StoreError),
     /// An export failed before its first byte.
     #[error("{0}")]
     Export(String),
     /// A bug in the gateway.
     #[error("the gateway failed to make the answer; its log says more")]
     Internal,
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            error @ StoreError::DetailsGone { .. } => Self::DetailsGone(error),
+            error => Self::Store(error),
+        }
+    }
 }
 
 /// Problem details for HTTP APIs (RFC 9457).
@@ -198,6 +210,7 @@ impl ApiError {
                 "outside_window",
                 "The receiver takes some events no more",
             ),
+            Self::DetailsGone(_) => (StatusCode::GONE, "details_gone", "Single requests are gone"),
             Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Too many requests at once"),
             Self::Slow { .. } => (StatusCode::SERVICE_UNAVAILABLE, "slow", "The store is too slow"),
             Self::Store(_) | Self::Export(_) => {

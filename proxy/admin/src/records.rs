@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taximeter_billing::{Dimension, Grouping};
 use taximeter_config::Config;
@@ -75,6 +76,9 @@ pub(super) struct RecordsPage {
     pub(super) records: Vec<Record>,
     /// The `cursor` of the next page. Null on the last page.
     pub(super) next: Option<String>,
+    /// The first instant with records, if older ones are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) details_from: Option<Timestamp>,
     /// Entries of this gateway's ledger that the store does not have yet. No page has them.
     pub(super) pending_entries: u64,
 }
@@ -134,7 +138,8 @@ pub(super) async fn records(
         let matches = |record: &Record| filter.matches(record);
         let page = store.page(&period, start, pages, matches, || deadline.has_passed())?;
         let next = page.next.map(|cursor| cursor.to_string());
-        Ok(RecordsPage { records: page.records, next, pending_entries })
+        let details_from = store.details_from()?;
+        Ok(RecordsPage { records: page.records, next, details_from, pending_entries })
     });
     answer.await.map(Json)
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use taximeter_billing::{
-    Bill, BillLine, Biller, Credit, Grouping, PeriodStatus, Quantities, QuantityLine,
+    Bill, BillLine, Biller, Credit, Grouping, LostRequests, PeriodStatus, Quantities, QuantityLine,
     SilentGateway, Split, Sums, Unit, WaitedGateway,
 };
 use taximeter_gateway::gateway::Gateway;
@@ -96,6 +96,22 @@ struct UsagePeriod {
     /// requests can be missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     silent: Vec<UsageSilent>,
+    /// The first instant with single requests, if those of the period before it are gone. The sums are
+    /// whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details_from: Option<Timestamp>,
+    /// Requests that are lost, if some may be of the period. No sum includes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<UsageLost>,
+}
+
+/// Requests that are lost.
+#[derive(Debug, Serialize, ToSchema)]
+struct UsageLost {
+    /// All of them ended before this time.
+    before: Timestamp,
+    /// How many.
+    requests: u64,
 }
 
 /// A gateway that a period waits for.
@@ -298,6 +314,10 @@ fn shape(
             closes_at: status.closes_at,
             waits_for: status.waits_for.into_iter().map(UsageWaited::from).collect(),
             silent: status.silent.into_iter().map(UsageSilent::from).collect(),
+            details_from: status.details_from,
+            lost: status
+                .lost
+                .map(|LostRequests { before, requests }| UsageLost { before, requests }),
         },
         by: by.names.clone(),
         currency: bill.currency,

@@ -150,9 +150,25 @@ pub struct PeriodStatus {
     /// The gateways that are silent, so that it does not wait for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<SilentGateway>,
+    /// The first instant with single requests, if those of the period before it are gone. Sums by the
+    /// hour are there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details_from: Option<Timestamp>,
+    /// Requests that are lost, if some may be of the period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostRequests>,
     /// The time of the question, if the period is not over.
     #[serde(skip)]
     pub until: Option<Timestamp>,
+}
+
+/// Requests that no journal, no file and no table has any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostRequests {
+    /// All of them ended before this time.
+    pub before: Timestamp,
+    /// How many.
+    pub requests: u64,
 }
 
 /// Whether something is final.
@@ -187,6 +203,8 @@ impl PeriodStatus {
                 closes_at: waits_for.is_empty().then_some(closes_at),
                 waits_for,
                 silent: Vec::new(),
+                details_from: None,
+                lost: None,
                 until,
             },
             Closing::Closed { silent } => Self {
@@ -194,9 +212,17 @@ impl PeriodStatus {
                 closes_at: None,
                 waits_for: Vec::new(),
                 silent,
+                details_from: None,
+                lost: None,
                 until: None,
             },
         }
+    }
+
+    /// The same, and what of the period is not there any more.
+    #[must_use]
+    pub fn without(self, details_from: Option<Timestamp>, lost: Option<LostRequests>) -> Self {
+        Self { details_from, lost, ..self }
     }
 
     /// Whether it is final.
@@ -206,7 +232,7 @@ impl PeriodStatus {
     }
 
     /// In words, with times of `zone`: `final`, or `provisional` and why, and which gateways are
-    /// silent.
+    /// silent, and what of the period is not there any more.
     #[must_use]
     pub fn words(&self, zone: &Zone) -> String {
         let time = |at: Timestamp| zone.civil(at).strftime("%Y-%m-%d %H:%M").to_string();
@@ -220,7 +246,7 @@ impl PeriodStatus {
         let silent = |silent: &SilentGateway| {
             format!("{} has been silent since {}", silent.gateway, time(silent.since))
         };
-        match (self.status, self.until, self.closes_at) {
+        let mut words = match (self.status, self.until, self.closes_at) {
             (Finality::Provisional, Some(until), _) => {
                 format!("provisional: up to {}", time(until))
             }
@@ -234,8 +260,34 @@ impl PeriodStatus {
             (Finality::Final, ..) => {
                 format!("final; not waited for: {}", named(&self.silent, silent))
             }
+        };
+        if let Some(gone) = self.gone_words(zone) {
+            words += "; ";
+            words += &gone;
         }
+        words
     }
+
+    /// In words, with times of `zone`, what of the period is not there any more, if anything is not.
+    #[must_use]
+    pub fn gone_words(&self, zone: &Zone) -> Option<String> {
+        let details = self.details_from.map(|from| format!("details until {}", day(from, zone)));
+        let lost = self.lost.map(|LostRequests { before, requests }| {
+            let are =
+                if requests == 1 { "1 request is" } else { &format!("{requests} requests are") };
+            format!("{are} lost that ended before {}", day(before, zone))
+        });
+        let words: Vec<_> = details.into_iter().chain(lost).collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+/// A day, or a time if it is not the begin of one.
+fn day(at: Timestamp, zone: &Zone) -> String {
+    let civil = zone.civil(at);
+    let is_midnight = civil.time() == jiff::civil::Time::midnight();
+    let format = if is_midnight { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
+    civil.strftime(format).to_string()
 }
 
 /// The first of a list, and how many more there are.

@@ -61,8 +61,8 @@ pub use allowance::Allowances;
 pub use bill::{Bill, BillError, BillLine, Biller};
 pub use billed_request::BilledRequest;
 pub use closing::{
-    Closing, Finality, GONE_AFTER, GatewayProgress, PeriodStatus, REQUEST_MAX, SILENT_AFTER,
-    SettledUntil, SilentGateway, WaitedGateway, closing,
+    Closing, Finality, GONE_AFTER, GatewayProgress, LostRequests, PeriodStatus, REQUEST_MAX,
+    SILENT_AFTER, SettledUntil, SilentGateway, WaitedGateway, closing,
 };
 pub use credit::{Covered, Credit};
 pub use difference::{Difference, Differences, amounts_differ, costs_differ};

@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use taximeter_pricing::Source;
 
-use crate::closing::{Finality, PeriodStatus, SilentGateway, WaitedGateway};
+use crate::closing::{Finality, LostRequests, PeriodStatus, SilentGateway, WaitedGateway};
 use crate::credit::Credit;
 use crate::hours::{Hour, HourKey};
 use crate::period::{Period, PeriodError};
@@ -56,6 +56,12 @@ pub struct Statement {
     /// The gateways that were silent when a final one was made. Their requests can be missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<SilentGateway>,
+    /// The first instant with single requests, if those of the period before it were gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details_from: Option<Timestamp>,
+    /// Requests that were lost when it was made, if some may be of the period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<LostRequests>,
     /// Whether it is provisional because it could not be recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unrecorded: bool,
@@ -237,6 +243,8 @@ impl Statement {
             closes_at: status.closes_at,
             waits_for: status.waits_for,
             silent: status.silent,
+            details_from: status.details_from,
+            lost: status.lost,
             unrecorded: false,
             requests,
             unknown_cost_requests: unknown,
@@ -298,6 +306,8 @@ impl Statement {
             closes_at: self.closes_at,
             waits_for: self.waits_for.clone(),
             silent: self.silent.clone(),
+            details_from: self.details_from,
+            lost: self.lost,
             until: None,
         };
         status.words(&self.zone.parse().unwrap_or_default())

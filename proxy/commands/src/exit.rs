@@ -12,7 +12,7 @@ pub(crate) enum Exit {
     Usage,
     /// A file has mistakes.
     Configuration,
-    /// The receiver of an export does not take all of it.
+    /// The receiver of an export does not take all of it, or the single requests that it needs are gone.
     Refused,
     /// What the command needs cannot be reached.
     Unavailable,

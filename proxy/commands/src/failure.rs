@@ -174,7 +174,10 @@ impl Failure {
                 fault: AdminFault::Token | AdminFault::Files(_) | AdminFault::Unauthorised,
                 ..
             }) => Exit::Usage,
-            Self::Export(ExportFault::OutsideWindow(_)) => Exit::Refused,
+            Self::Export(
+                ExportFault::OutsideWindow(_) | ExportFault::Store(StoreError::DetailsGone { .. }),
+            )
+            | Self::Store(StoreError::DetailsGone { .. }) => Exit::Refused,
             Self::Load(_) | Self::PriceFile(_) => Exit::Configuration,
             Self::Export(ExportFault::Destination(DestinationFault::Objects(fault))) => match fault
             {

@@ -151,6 +151,7 @@ fn rerate(args: &RerateArgs, now: Timestamp, out: &mut dyn Write) -> anyhow::Res
 fn would_change(args: &RerateArgs, agreed: &Agreed, period: Period) -> anyhow::Result<Outcome> {
     let Agreed { ledger, tariffs, .. } = agreed;
     let mut store = ledger.open(&mut ledger.feeds())?.store;
+    store.need_details(period.from()).map_err(Failure::from)?;
     let in_force = InForce::of(args, period, &mut store)?;
     outcome(args, period, tariffs, &mut store, in_force, |_, _, _, _| Ok(()))
 }
@@ -169,6 +170,7 @@ fn correct(
         return Err(Failure::NotShared { dir: ledger.data_dir.clone() }.into());
     }
     let mut store = ledger.open_to_correct(&gateway_id(resource))?;
+    store.need_details(period.from()).map_err(Failure::from)?;
     let dir = &ledger.data_dir;
     let mut corrections =
         Corrections::open(&dir.join(taximeter_journal::CORRECTIONS), resource, reason, now)?;

@@ -51,6 +51,8 @@ pub fn export(
 /// of records, what is owed beside them.
 fn complete(store: &mut Store, job: &Job, totals: &mut ExportTotals) -> Result<(), ExportFault> {
     match &job.content {
+        // Nobody knows the entries of single requests that are gone.
+        Content::Focus { .. } if store.need_details(job.period.from()).is_err() => {}
         Content::Focus { .. } => {
             let entries = store.entries(job.period, job.tenant.as_deref())?;
             (totals.sequences, totals.corrections) = (entries.sequences, entries.corrections);
@@ -112,6 +114,7 @@ fn partitioned(
     if [period.from(), period.to()].iter().any(|end| hour_of(*end) != *end) {
         return Err(ExportFault::HalfHour(period));
     }
+    store.need_details(period.from())?;
     let tenants = store.tenants(period, job.tenant.as_deref())?;
     let partitions = Partitions::new(destination, tenants);
     let newest = store.newest()?;

@@ -39,6 +39,9 @@ fn written<W: Write + Send>(
     out: W,
     step: &mut dyn FnMut(),
 ) -> Result<(W, ExportTotals), ExportFault> {
+    if !matches!(job.content, Content::Focus { .. }) {
+        store.need_details(job.period.from())?;
+    }
     let mut totals = ExportTotals::default();
     let out = match &job.content {
         Content::Records(format) if format.has_items() => {

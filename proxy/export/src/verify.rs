@@ -69,6 +69,8 @@ struct LedgerSums {
     /// Cost with corrections, GPU shares and credits.
     owed: Money,
     entries: Entries,
+    /// Whether the ledger has all single requests of the period.
+    has_details: bool,
 }
 
 /// Formats with the cost before corrections. All others have the cost with corrections.
@@ -165,6 +167,8 @@ impl LedgerSums {
             add(&mut ledger.owed, &credit.currency, -credit.amount)?;
         }
         ledger.entries = store.entries(scope.period, scope.tenant)?;
+        let details_from = store.details_from()?;
+        ledger.has_details = details_from.is_none_or(|from| from <= scope.period.from());
         Ok(ledger)
     }
 }
@@ -192,7 +196,15 @@ fn compare(manifest: &Manifest, ledger: &LedgerSums, terms: &Terms, findings: &m
             manifest.requests
         ));
     }
-    compare_entries(manifest, &ledger.entries, findings);
+    if ledger.has_details {
+        compare_entries(manifest, &ledger.entries, findings);
+    } else {
+        findings.note(
+            "the single requests of the export's period are gone, so which entries it has is not \
+             compared"
+                .to_owned(),
+        );
+    }
     if provisional && terms.have_gpus() {
         findings.note(
             "the export was made before its period was over, and GPUs cost more since then; the \

@@ -51,7 +51,8 @@ impl Store {
     /// has the first instant inside. A key comes several times if its sums would be too large to be
     /// exact.
     ///
-    /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
+    /// Errors: `visit`'s own; `DetailsGone` if the period cuts an hour without details; `Damaged`,
+    /// `Unavailable`.
     pub fn hours<E: From<StoreError>>(
         &mut self,
         period: Period,
@@ -121,6 +122,7 @@ impl Store {
         tenant: Option<&str>,
         visit: &mut impl FnMut(&HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.need_details(period.from())?;
         let mut hours = Hours::default();
         self.database.posts(period, tenant, &mut |post| {
             hours.add_post(post);
@@ -138,12 +140,13 @@ impl Store {
     /// Calls `visit` with each request that was admitted in `period` and has used something, and
     /// when it ended. It reads only the members of the record that bills need.
     ///
-    /// Errors: `Damaged`, `Unavailable`.
+    /// Errors: `DetailsGone`, `Damaged`, `Unavailable`.
     pub fn runs(
         &mut self,
         period: Period,
         mut visit: impl FnMut(&BilledRequest<'_>, Timestamp),
     ) -> Result<(), StoreError> {
+        self.need_details(period.from())?;
         self.database.posts(period, None, &mut |post| {
             if !post.used_nothing() {
                 visit(&post.row(), post.ended_at());
@@ -156,13 +159,14 @@ impl Store {
     /// or of all, together with its request. Corrections of one request come in the order in which
     /// they were written.
     ///
-    /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
+    /// Errors: `visit`'s own; `DetailsGone`, `Damaged`, `Unavailable`.
     pub fn corrections<E: From<StoreError>>(
         &mut self,
         period: Period,
         tenant: Option<&str>,
         mut visit: impl FnMut(&BilledRequest<'_>, &Correction) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.need_details(period.from())?;
         heard(|outcome| {
             self.database.corrections(period, tenant, &mut |post, correction| {
                 *outcome = visit(&post.row(), correction);
@@ -250,7 +254,7 @@ impl Store {
     /// Calls `visit` with each record with a number up to `newest`, in order of admission. If there
     /// are more than `limit`, only with the last ones.
     ///
-    /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
+    /// Errors: `visit`'s own; `DetailsGone`, `Damaged`, `Unavailable`.
     pub fn records<E: From<StoreError>>(
         &mut self,
         filter: &Filter,
@@ -258,6 +262,7 @@ impl Store {
         limit: Option<u32>,
         mut visit: impl FnMut(&Record) -> Result<(), E>,
     ) -> Result<(), E> {
+        let filter = &self.with_details(filter)?;
         let all = AdmissionKey { at: filter.since(), id: Vec::new() };
         let mut start = match limit {
             None => all,
@@ -277,13 +282,14 @@ impl Store {
     /// Passes `visit` the same as [`records`](Self::records), as unparsed pages. `visit` returns
     /// the page so that its memory is reused.
     ///
-    /// Errors: `visit`'s own; `Damaged`, `Unavailable`.
+    /// Errors: `visit`'s own; `DetailsGone`, `Damaged`, `Unavailable`.
     pub fn pages<E: From<StoreError>>(
         &mut self,
         filter: &Filter,
         newest: i64,
         mut visit: impl FnMut(Written) -> Result<Written, E>,
     ) -> Result<(), E> {
+        let filter = &self.with_details(filter)?;
         let mut start = AdmissionKey { at: filter.since(), id: Vec::new() };
         let mut page = Written::default();
         loop {
@@ -309,6 +315,7 @@ impl Store {
         enough: impl Fn() -> bool,
     ) -> Result<Page, StoreError> {
         let (order, cursor) = from;
+        let filter = &self.with_details(filter)?;
         let newest = cursor.map_or_else(|| self.newest(), |cursor| Ok(cursor.newest))?;
         let mut key = match (order, cursor) {
             (_, Some(Cursor { at, id, .. })) => AdmissionKey { at, id: id.0.as_bytes().to_vec() },

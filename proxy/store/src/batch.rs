@@ -31,6 +31,10 @@ pub(super) struct Batch<'a> {
     /// The journal, and the last entry of it that is part of the batch.
     pub(super) end: Option<(&'a str, Position)>,
     pub(super) reach: Reach,
+    /// What the last checkpoint counts, and the requests behind it.
+    pub(super) counted: Option<u64>,
+    /// The time of the first checkpoint.
+    pub(super) first_checkpoint: Option<Timestamp>,
 }
 
 /// How far in time the journal of a batch is.
@@ -129,6 +133,8 @@ impl<'a> Batch<'a> {
             Kind::Checkpoint => {
                 if let Ok(Entry::Checkpoint(checkpoint)) = framed.entry() {
                     self.reach.pass(&checkpoint);
+                    self.counted = Some(checkpoint.posts);
+                    self.first_checkpoint.get_or_insert(checkpoint.at);
                 }
             }
             _ => {}
@@ -147,6 +153,7 @@ impl<'a> Batch<'a> {
     ) -> Result<(), DecodeError> {
         let (form, numbers) = self.forms.read(place.ledger, &bytes, &mut self.quantities)?;
         self.posts.push(NewPost { place, bytes, form, numbers });
+        self.counted = self.counted.map(|counted| counted + 1);
         Ok(())
     }
 

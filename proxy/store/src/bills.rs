@@ -55,7 +55,8 @@ pub struct BillJob {
 pub struct Written {
     /// The bill.
     pub text: String,
-    /// What the form has no place for: why the bill is empty.
+    /// What the form has no place for: why the bill is empty, and what of its period is not there any
+    /// more.
     pub note: Option<String>,
 }
 
@@ -87,12 +88,15 @@ impl BillJob {
         } else {
             let bill = self.bill::<E>(store)?;
             let empty = self.emptiness::<E>(store, bill.rows.is_empty())?;
+            let gone = bill.status.as_ref().and_then(|status| status.gone_words(&bill.zone));
             let text = match self.form {
                 Form::Table => table(&bill, width, empty.as_deref().unwrap_or_default()),
                 Form::Csv => csv(&bill),
                 Form::Json => json(&bill),
             };
-            (text, empty)
+            let gone = gone.filter(|_| self.form == Form::Csv);
+            let notes: Vec<_> = gone.into_iter().chain(empty).collect();
+            (text, (!notes.is_empty()).then(|| notes.join("; ")))
         };
         Ok(match self.form {
             Form::Table => Written { text: text + &format!("From {source}.\n"), note: None },

@@ -28,10 +28,15 @@ impl Store {
         period.ok().map(|period| self.closing(period.to(), now)).transpose()
     }
 
-    /// Whether what is owed for `period` is final at the time `now`, and why not.
+    /// Whether what is owed for `period` is final at the time `now`, and why not; and what of it is not
+    /// there any more.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn status(&mut self, period: Period, now: Timestamp) -> Result<PeriodStatus, StoreError> {
-        Ok(PeriodStatus::new(period, self.closing(period.to(), now)?, now))
+        let status = PeriodStatus::new(period, self.closing(period.to(), now)?, now);
+        let is_within = |at: &Timestamp| period.from() < *at;
+        let details_from = self.details_from()?.filter(is_within);
+        let lost = self.lost()?.filter(|lost| is_within(&lost.before));
+        Ok(status.without(details_from, lost))
     }
 }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
-use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
+use taximeter_billing::{GatewayProgress, Hour, HourKey, LostRequests, Period};
 pub(super) use taximeter_columnar::AdmissionKey;
 use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RefusalCount};
 
@@ -94,6 +94,33 @@ pub(super) trait Database: fmt::Debug + Send {
     /// The first instant with details, if any are gone.
     fn details_from(&mut self) -> Result<Option<Timestamp>, StoreError> {
         Ok(None)
+    }
+
+    /// Removes at most so many of the oldest requests of days that end up to `before`, and notes their
+    /// days: how many. Their hours stay. A store in files does this a day at a time.
+    fn remove_details(
+        &mut self,
+        _before: Timestamp,
+        _rows_max: u32,
+        _now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    /// Notes for how many days the gateway keeps details: the most days of all gateways of the store.
+    fn keep_days(&mut self, own: u32) -> Result<u32, StoreError> {
+        Ok(own)
+    }
+
+    /// The requests of which nothing is left, if there are any.
+    fn lost(&mut self) -> Result<Option<LostRequests>, StoreError> {
+        Ok(None)
+    }
+
+    /// Looks, once in the life of a new store, whether it has as many requests as there were. What it lacks
+    /// ended before this time.
+    fn check_whole(&mut self, _posts: u64, _before: Timestamp) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// The days without details, in order.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use taximeter_billing::Zone;
+use taximeter_billing::{Closing, LostRequests, Period, Zone};
 use taximeter_ledger::Place;
 
 use super::Store;
-use super::database::SoundHours;
+use super::database::{Filter, SoundHours};
 use super::error::StoreError;
 use super::gone::GoneDay;
 
@@ -57,6 +57,61 @@ impl Store {
     /// Errors: `Damaged`, `Unavailable`.
     pub fn details_from(&mut self) -> Result<Option<Timestamp>, StoreError> {
         self.database.details_from()
+    }
+
+    /// Notes that the gateway of this store keeps details for so many days. The most days of all gateways
+    /// that share it, which count.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn keep_days(&mut self, own: u32) -> Result<u32, StoreError> {
+        self.database.keep_days(own)
+    }
+
+    /// Removes at most `rows_max` of the oldest requests of a database, in one transaction that is short:
+    /// those of days that end up to `before`, if all of them are closed at the time `now`. How many went;
+    /// fewer than `rows_max` if no more are due. Their sums by the hour stay. A store in a data
+    /// directory has a [`Sealer`](crate::Sealer) for this.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn remove_details(
+        &mut self,
+        before: Timestamp,
+        rows_max: u32,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let Ok(day) = Period::day(Zone::UTC.date_of(before), &Zone::UTC) else { return Ok(0) };
+        match self.closing(day.from(), now)? {
+            Closing::Closed { .. } => self.database.remove_details(day.from(), rows_max, now),
+            Closing::Open { .. } => Ok(0),
+        }
+    }
+
+    /// The requests that were lost, if any were: nothing of them is left.
+    ///
+    /// Errors: `Damaged`, `Unavailable`.
+    pub fn lost(&mut self) -> Result<Option<LostRequests>, StoreError> {
+        self.database.lost()
+    }
+
+    /// Whether there are single requests from `from` on.
+    ///
+    /// Errors: `DetailsGone` if not; `Damaged`, `Unavailable`.
+    pub fn need_details(&mut self, from: Timestamp) -> Result<(), StoreError> {
+        match self.details_from()?.filter(|details| from < *details) {
+            Some(from) => Err(StoreError::DetailsGone { from }),
+            None => Ok(()),
+        }
+    }
+
+    /// The same filter, from the first request on that has details.
+    ///
+    /// Errors: `DetailsGone` if it names a time before that; `Damaged`, `Unavailable`.
+    pub(super) fn with_details(&mut self, filter: &Filter) -> Result<Filter, StoreError> {
+        let details = self.details_from()?;
+        if let Some(from) = filter.from {
+            self.need_details(from)?;
+        }
+        Ok(Filter { from: filter.from.or(details), ..filter.clone() })
     }
 
     /// Compares each file of hours with what was written, and shows `tell` what is wrong.

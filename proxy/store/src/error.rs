@@ -54,8 +54,9 @@ pub enum StoreError {
     },
     /// Not a store, or not whole.
     #[error(
-        "the store {store} is damaged: {source}; move it away, but not the folder `days` beside it, and \
-         run this again: it is built anew from the journal and from the files there"
+        "the store {store} is damaged: {source}; restore it from a backup. Where there is none, move it \
+         away, but not the folders `days` and `hours` beside it, and run this again: it gets what the \
+         journal and the files there have, and bills say from when on that is all"
     )]
     Damaged {
         /// Where it is.
@@ -79,6 +80,17 @@ pub enum StoreError {
         /// Where in it, and what is wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// What is asked needs single requests of a time of which only sums by the hour are left.
+    #[error(
+        "the single requests before {} are gone, and only their sums by the hour are left; ask for a \
+         time from then on, or from a day later on for shares of GPUs. Bills of whole hours (UTC) are \
+         made of the sums for any time, without such shares",
+        details_date(*from)
+    )]
+    DetailsGone {
+        /// The first instant with single requests.
+        from: Timestamp,
+    },
     /// A database has something else than what was written.
     #[error("the store {store} is damaged: {source}; restore the database from a backup")]
     DamagedDatabase {
@@ -90,8 +102,7 @@ pub enum StoreError {
     /// Somebody removed or renamed a part of the database, or hides it.
     #[error(
         "the store {store} lacks a table or a column that Taximeter made: {source}; restore the \
-         database from a backup, or drop its schema `taximeter`: each gateway then sends what its \
-         journal still has"
+         database from a backup: the journals of the gateways do not have its whole history any more"
     )]
     Incomplete {
         /// Where it is.
@@ -169,4 +180,9 @@ pub enum StoreError {
     /// The journal cannot be read. The entries before the fault are in the store.
     #[error("cannot read the journal: {0}")]
     Journal(#[source] ReadError),
+}
+
+/// The day of UTC that begins then.
+fn details_date(from: Timestamp) -> String {
+    from.strftime("%Y-%m-%d (UTC)").to_string()
 }

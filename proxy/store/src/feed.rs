@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use jiff::Timestamp;
+use taximeter_journal::REQUESTS;
 use taximeter_ledger::{Fault, FramedEntry, Kind, LedgerId, Position};
 
 use super::Store;
@@ -46,6 +48,10 @@ pub struct Feed<'a> {
     stored: u64,
     /// The ledger of that entry.
     ledger: Option<LedgerId>,
+    /// How many requests there were up to there, and the time of the first checkpoint that was read.
+    counted: Option<(u64, Timestamp)>,
+    /// Whether the store was asked if it has them all.
+    is_checked: bool,
 }
 
 /// The result of a feeding.
@@ -86,6 +92,8 @@ impl<'a> Feed<'a> {
             forms: Forms::default(),
             stored: 0,
             ledger: None,
+            counted: None,
+            is_checked: false,
         }
     }
 
@@ -137,6 +145,11 @@ impl<'a> Feed<'a> {
             None => self.unread(database.cursor(self.name)?).map_err(StoreError::Journal)?,
         };
         self.drain(database, &mut entries, fed)?;
+        if let (false, REQUESTS, Some((posts, before))) = (self.is_checked, self.name, self.counted)
+        {
+            database.check_whole(posts, before)?;
+            self.is_checked = true;
+        }
         self.open = Some(entries);
         Ok(())
     }
@@ -171,6 +184,10 @@ impl<'a> Feed<'a> {
                 database.commit()?;
                 uncommitted = 0;
             }
+            let posts = batch.posts.len() as u64;
+            let before = self.counted.map(|(_, before)| before).or(batch.first_checkpoint);
+            let counted = batch.counted.or(self.counted.map(|(known, _)| known + posts));
+            self.counted = counted.zip(before);
             self.forms = batch.forms;
             self.stored = last.seq;
             self.ledger = read.last().map(|framed| framed.ledger).or(self.ledger);
@@ -206,6 +223,10 @@ impl Store {
     ///
     /// Errors: as [`Store::catch_up`].
     pub fn rebuild(&mut self, feeds: &mut [Feed<'_>]) -> Result<Rebuilt, StoreError> {
+        if self.is_shared && self.details_from()?.is_some() {
+            // Hours of days without details stay. So nothing of these days may be new meanwhile.
+            feed_all(&mut *self.database, feeds)?;
+        }
         feeds.iter_mut().for_each(Feed::begin_anew);
         self.database.rebuild(&mut |database| feed_all(database, feeds).map(|_| ()))
     }

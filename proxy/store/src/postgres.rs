@@ -5,7 +5,9 @@ mod ask;
 mod convert;
 mod corrector;
 mod fault;
+mod gone;
 mod hours;
+mod keeping;
 mod link;
 mod reached;
 mod rebuild;
@@ -31,6 +33,7 @@ use self::schema::Month;
 use super::batch::{Added, Batch};
 use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
+use super::gone::GoneDay;
 use super::granularity::Granularity;
 use super::post::Post;
 
@@ -163,7 +166,7 @@ impl Database for Postgres {
         let missing = &Month::of(admissions) - &self.months;
         let add = |link: &Link| {
             missing.iter().try_for_each(|month| month.make(link))?;
-            add::batch(link, &self.gateway, batch)
+            add::batch(link, &self.gateway, batch, self.rebuilding)
         };
         let added = if self.rebuilding { add(&self.link) } else { self.change(add) };
         let added = added.map_err(|fault| fault.of(&self.name))?;
@@ -229,6 +232,32 @@ impl Database for Postgres {
 
     fn newest(&mut self) -> Result<i64, StoreError> {
         self.ask(ask::newest)
+    }
+
+    fn details_from(&mut self) -> Result<Option<Timestamp>, StoreError> {
+        self.ask(gone::details_from)
+    }
+
+    fn gone_days(&mut self) -> Result<Vec<GoneDay>, StoreError> {
+        self.ask(gone::days)
+    }
+
+    fn gone_corrections(&mut self, visit: &mut dyn FnMut(&Correction)) -> Result<(), StoreError> {
+        self.ask(|link| gone::corrections(link, visit))
+    }
+
+    fn remove_details(
+        &mut self,
+        before: Timestamp,
+        rows_max: u32,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let removed = self.change(|link| gone::remove(link, before, rows_max, now));
+        removed.map_err(|fault| fault.of(&self.name))
+    }
+
+    fn keep_days(&mut self, own: u32) -> Result<u32, StoreError> {
+        self.ask(|link| keeping::longest(link, &self.gateway, own))
     }
 
     fn hours(

@@ -14,6 +14,7 @@ mod hours;
 mod kept_tables;
 mod known;
 mod log;
+mod lost;
 mod reached;
 mod reading;
 mod rebuild;
@@ -29,7 +30,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::export::Entries;
-use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
+use taximeter_billing::{GatewayProgress, Hour, HourKey, LostRequests, Period};
 use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
@@ -184,6 +185,17 @@ impl Database for Sqlite {
     fn details_from(&mut self) -> Result<Option<Timestamp>, StoreError> {
         let from = self.ask(gone::details_from)?;
         Ok(from.and_then(|from| Timestamp::from_microsecond(from).ok()))
+    }
+
+    fn lost(&mut self) -> Result<Option<LostRequests>, StoreError> {
+        self.ask(lost::lost)
+    }
+
+    fn check_whole(&mut self, posts: u64, before: Timestamp) -> Result<(), StoreError> {
+        if self.ask(lost::is_due)? {
+            self.change(|connection| lost::look(connection, posts, before))?;
+        }
+        Ok(())
     }
 
     fn gone_days(&mut self) -> Result<Vec<GoneDay>, StoreError> {

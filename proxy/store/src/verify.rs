@@ -11,6 +11,7 @@ mod tally;
 
 use std::path::Path;
 
+use taximeter_billing::LostRequests;
 use taximeter_journal::{CORRECTIONS, Examination};
 
 use self::account::{Account, account};
@@ -35,8 +36,14 @@ pub fn verify(
     findings: &mut Findings,
 ) -> Result<(), VerifyError> {
     let are_sound = check_files(store, findings)?;
+    if let Some(LostRequests { before, requests }) = store.lost()? {
+        findings.tell(format!(
+            "{requests} requests that ended before {before} are lost: neither the journal nor a file \
+             has them; restore the data directory from a backup"
+        ));
+    }
     let gone = GoneDays::of(store)?;
-    tell_gone(&gone, findings);
+    tell_gone(store, &gone, findings);
     let mut requests = account(data_dir, Account::without(gone), steps)?;
     requests.tell("journal", data_dir, findings);
     // A journal that is not whole has been told, and cannot be fed.
@@ -72,7 +79,7 @@ pub fn verify(
 }
 
 /// Names the days that cannot be compared with their requests.
-fn tell_gone(gone: &GoneDays, findings: &mut Findings) {
+fn tell_gone(store: &Store, gone: &GoneDays, findings: &mut Findings) {
     for range in gone.ranges() {
         let (Some(first), Some(last)) = (range.first(), range.last()) else { continue };
         let to = if range.len() > 1 { format!(" to {}", last.day) } else { String::new() };
@@ -82,8 +89,9 @@ fn tell_gone(gone: &GoneDays, findings: &mut Findings) {
             GoneCause::Room => format!("{records} records are gone because there was no room"),
             GoneCause::Lost => "the records are gone".to_owned(),
         };
-        findings
-            .hear(format!("{}{to} by digest: {what}, and their sums by the hour stay", first.day));
+        // Files of hours have digests; a database has none.
+        let how = if store.is_shared() { "without records" } else { "by digest" };
+        findings.hear(format!("{}{to} {how}: {what}, and their sums by the hour stay", first.day));
     }
 }
 

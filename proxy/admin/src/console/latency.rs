@@ -46,7 +46,9 @@ impl Latency {
         tenant: Option<&str>,
         deadline: Deadline,
     ) -> Result<Self, ApiError> {
-        let (from, to) = (Some(period.from()), Some(period.to()));
+        // What is known of the requests that are left.
+        let from = store.details_from()?.map_or(period.from(), |from| from.max(period.from()));
+        let (from, to) = (Some(from), Some(period.to()));
         let filter = Filter { tenant: tenant.map(str::to_owned), from, to };
         let newest = store.newest()?;
         let mut latency = Self::default();

@@ -104,6 +104,9 @@ fn table(found: &RecordsPage, view: &View) -> Markup {
             caption {
                 "Requests on this page: " (found.records.len()) ". Times are in " (view.zone_name())
                 "."
+                @if let Some(from) = found.details_from {
+                    " Details until " (view.time(from)) ": older requests are gone."
+                }
                 @if found.pending_entries > 0 {
                     " Ledger entries that the store does not have yet: "
                     (count(found.pending_entries)) "."

@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
+use taximeter_store::StoreError;
 use taximeter_tests::generated::is_fresh;
 
 use super::ApiError;
@@ -66,6 +68,11 @@ explained! {
         "An export with `strict=true` has events that the receiver takes no more, because of their \
          age. `detail` says how many, and from when.",
         "Ask for a shorter period, or without `strict`.";
+    ApiError::DetailsGone(_) =>
+        ApiError::DetailsGone(StoreError::DetailsGone { from: Timestamp::UNIX_EPOCH }),
+        "Only sums by the hour are left of the time that was asked for: its single requests are older than \
+         they are kept, or there was no room for them.",
+        "Ask for a time from the day on that `detail` names, or for bills of whole hours.";
     ApiError::Busy(_) => ApiError::Busy("x".to_owned()),
         "Too many requests of this kind run already.",
         "Try again when one has ended.";

@@ -213,3 +213,31 @@ fn programs_read_the_same_in_members() {
     ]});
     assert_eq!(json(&open, "2026-12-02T02:00:00Z"), silent);
 }
+
+#[test]
+fn what_of_a_period_is_not_there_any_more_is_said_behind_its_status() {
+    let period = Period::month("2026-11").unwrap();
+    let now = at("2026-12-05T00:00:00Z");
+    let whole = PeriodStatus::new(period, closing(end(), &[], now), now);
+    assert_eq!(whole.gone_words(&Zone::UTC), None);
+    let lost = |requests| Some(LostRequests { before: at("2026-11-04T12:30:00Z"), requests });
+    for (details, lost, words) in [
+        (Some("2026-11-03T00:00:00Z"), None, "details until 2026-11-03"),
+        (None, lost(1), "1 request is lost that ended before 2026-11-04 12:30"),
+        (
+            Some("2026-11-03T00:00:00Z"),
+            lost(40),
+            "details until 2026-11-03; 40 requests are lost that ended before 2026-11-04 12:30",
+        ),
+    ] {
+        let status = whole.clone().without(details.map(at), lost);
+        assert_eq!(status.gone_words(&Zone::UTC).as_deref(), Some(words));
+        assert_eq!(status.words(&Zone::UTC), format!("final; {words}"));
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json.get("details_from").is_some(), details.is_some(), "{json}");
+        assert_eq!(json.get("lost").is_some(), lost.is_some(), "{json}");
+    }
+    let berlin: Zone = "Europe/Berlin".parse().unwrap();
+    let status = whole.without(Some(at("2026-11-03T00:00:00Z")), None);
+    assert_eq!(status.words(&berlin), "final; details until 2026-11-03 01:00");
+}

@@ -12,6 +12,8 @@ use taximeter_ledger::{LedgerId, Place};
 pub struct HoursCover {
     /// The day.
     pub day: Date,
+    /// Records of requests of that day.
+    pub records: u64,
     /// The last entry of a request of that day, by ledger.
     pub requests: BTreeMap<LedgerId, u64>,
     /// How far each journal was that has corrections.
@@ -48,6 +50,8 @@ impl HoursCover {
 
     /// Adds what another file has of the same day.
     pub fn add(&mut self, other: &Self) {
+        // A later file of a day knows of what earlier ones have.
+        self.records = self.records.max(other.records);
         for (ledger, last) in &other.requests {
             let known = self.requests.entry(*ledger).or_default();
             *known = last.max(known).to_owned();

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::ask::{place, storable};
 use super::fault::Fault;
+use super::gone::Gone;
 use super::hours;
 use super::link::Link;
 use super::reached;
@@ -20,7 +21,8 @@ use crate::post::Post;
 
 const STATE: &str = "
     SELECT (SELECT version FROM taximeter.format),
-        EXISTS (SELECT 1 FROM taximeter.corrections WHERE waiting)";
+        EXISTS (SELECT 1 FROM taximeter.corrections WHERE waiting),
+        (SELECT max(day) FROM taximeter.gone_days)";
 
 const ADD_REQUESTS: &str = "
     INSERT INTO taximeter.requests (
@@ -55,21 +57,32 @@ const SET_CURSOR: &str = "
 /// A request: its admission, and its id.
 type Key = (i64, Uuid);
 
-/// Adds what is new, to the hours as well. Needs an open change.
-pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Added, Fault> {
+/// Adds what is new, to the hours as well; to those of days without details not if these were kept
+/// when the rest began anew. Needs an open change.
+pub(super) fn batch(
+    link: &Link,
+    gateway: &str,
+    batch: &Batch<'_>,
+    is_anew: bool,
+) -> Result<Added, Fault> {
     let state = link.query_one(STATE, &[])?;
     // A newer program may have been here since this one began.
     let format = state.try_get(0)?;
     if format != VERSION {
         return Err(Fault::Format { found: format, known: VERSION });
     }
+    let posted = batch.posts.iter().map(|post| post.numbers.started_at.as_microsecond());
+    let corrected = batch.corrections.iter().map(|new| new.correction.started_at.as_microsecond());
+    let gone = Gone::of(link, state.try_get(2)?, posted.chain(corrected))?;
     let mut hours = NewHours::default();
-    let new = add_posts(link, batch)?;
-    new.values().for_each(|post| hours.add_post(batch, post));
+    let new = add_posts(link, batch, &gone)?;
+    let counts = |(at, _): &Key| !(is_anew && gone.has_day(*at));
+    let counted = new.iter().filter(|(key, _)| counts(key));
+    counted.for_each(|(_, post)| hours.add_post(batch, post));
     if state.try_get(1)? && !new.is_empty() {
-        add_waiting(link, &new, &mut hours)?;
+        add_waiting(link, &new, &counts, &mut hours)?;
     }
-    let corrections = add_corrections(link, &batch.corrections, &mut hours)?;
+    let corrections = add_corrections(link, &batch.corrections, (&gone, &counts), &mut hours)?;
     hours::add(link, &mut hours.finish())?;
     refusals::add(link, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
@@ -92,12 +105,14 @@ pub(super) fn batch(link: &Link, gateway: &str, batch: &Batch<'_>) -> Result<Add
 fn add_posts<'a, 'b>(
     link: &Link,
     batch: &'b Batch<'a>,
+    gone: &Gone,
 ) -> Result<BTreeMap<Key, &'b NewPost<'a>>, Fault> {
-    let posts = &batch.posts;
+    let is_gone = |post: &&NewPost<'_>| gone.has(key(post).0, post.place);
+    let posts: Vec<_> = batch.posts.iter().filter(|post| !is_gone(post)).collect();
     if posts.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let keys = posts.iter().map(key);
+    let keys = posts.iter().map(|post| key(post));
     let (started, ids): (Vec<_>, Vec<_>) = keys.clone().unzip();
     let payloads: Vec<_> =
         posts.iter().map(|post| post.payload(&mut Vec::new()).to_vec()).collect();
@@ -125,7 +140,7 @@ fn add_posts<'a, 'b>(
     )?;
     let new = rows.iter().map(read_key).collect::<Result<HashSet<Key>, _>>()?;
     // Of one that is twice in the batch, the first is there.
-    let posts = keys.zip(posts).rev();
+    let posts = keys.zip(posts.iter().copied()).rev();
     Ok(posts.filter(|(key, _)| new.contains(key)).collect())
 }
 
@@ -164,13 +179,15 @@ impl<'a> Columns<'a> {
 fn add_waiting(
     link: &Link,
     new: &BTreeMap<Key, &NewPost<'_>>,
+    counts: &dyn Fn(&Key) -> bool,
     hours: &mut NewHours,
 ) -> Result<(), Fault> {
     let (started, ids): (Vec<_>, Vec<_>) = new.keys().copied().unzip();
     let given = [(&started as _, Type::INT8_ARRAY), (&ids as _, Type::UUID_ARRAY)];
     for row in link.query(WAIT_NO_LONGER, &given)? {
         let correction = Correction::decode(row.try_get(2)?).map_err(Fault::unreadable)?;
-        if let Some(post) = new.get(&read_key(&row)?) {
+        let key = read_key(&row)?;
+        if let Some(post) = new.get(&key).filter(|_| counts(&key)) {
             let mut payload = Vec::new();
             let post = Post::read(post.place, post.payload(&mut payload));
             hours.add_correction(&post.map_err(Fault::unreadable)?, &correction);
@@ -183,6 +200,7 @@ fn add_waiting(
 fn add_corrections(
     link: &Link,
     amendments: &[Amendment<'_>],
+    (gone, counts): (&Gone, &dyn Fn(&Key) -> bool),
     hours: &mut NewHours,
 ) -> Result<u64, Fault> {
     if amendments.is_empty() {
@@ -197,8 +215,8 @@ fn add_corrections(
     }
     let ids: Vec<_> = corrections().map(|correction| correction.id.0).collect();
     let made: Vec<_> = corrections().map(|c| c.made_at.as_microsecond()).collect();
-    let waiting: Vec<_> =
-        corrections().map(|c| !requests.contains_key(&corrected_key(c))).collect();
+    let waits = |key: Key| !requests.contains_key(&key) && !gone.has_day(key.0);
+    let waiting: Vec<_> = corrections().map(|c| waits(corrected_key(c))).collect();
     let seqs: Vec<_> =
         amendments.iter().map(|amendment| amendment.place.seq.cast_signed()).collect();
     let payloads: Vec<_> = amendments.iter().map(|amendment| &*amendment.payload).collect();
@@ -217,12 +235,15 @@ fn add_corrections(
     let mut new = rows.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<Uuid>, _>>()?;
     let added = count(new.len());
     for correction in corrections() {
-        if !new.remove(&correction.id.0) {
+        let key = corrected_key(correction);
+        if !new.remove(&correction.id.0) || !counts(&key) {
             continue;
         }
-        if let Some((place, payload)) = requests.get(&corrected_key(correction)) {
+        if let Some((place, payload)) = requests.get(&key) {
             let post = Post::read(*place, payload).map_err(Fault::unreadable)?;
             hours.add_correction(&post, correction);
+        } else if gone.has_day(key.0) {
+            hours.add_gone_correction(correction);
         }
     }
     Ok(added)

@@ -17,7 +17,8 @@ use crate::database::Rebuilt;
 /// Requests and corrections read at once.
 const PAGE: i64 = 512;
 
-/// Cursors of other gateways stay: all that their journals gave is kept.
+/// Cursors of other gateways stay: all that their journals gave is kept. So do the hours of days without
+/// details, which are all that is left of them, and what these name.
 const SET_ASIDE: &str = "
     SET LOCAL statement_timeout = 0;
     CREATE TEMPORARY TABLE old_requests ON COMMIT DROP AS
@@ -28,9 +29,11 @@ const SET_ASIDE: &str = "
     CREATE INDEX ON old_corrections (number);
     DELETE FROM taximeter.requests;
     DELETE FROM taximeter.corrections;
-    DELETE FROM taximeter.hours;
-    DELETE FROM taximeter.combinations;
-    DELETE FROM taximeter.lines";
+    DELETE FROM taximeter.hours WHERE NOT EXISTS (
+        SELECT 1 FROM taximeter.gone_days WHERE day <= hour AND hour < day + 86400000000);
+    DELETE FROM taximeter.combinations
+        WHERE NOT EXISTS (SELECT 1 FROM taximeter.hours WHERE combination = number);
+    DELETE FROM taximeter.lines WHERE NOT EXISTS (SELECT 1 FROM taximeter.hours)";
 const FORGET_CURSORS: &str = "DELETE FROM taximeter.cursors WHERE gateway = $1";
 const OLD_REQUESTS: &str = "
     SELECT number, ledger, seq, payload FROM old_requests WHERE number > $1 ORDER BY number LIMIT $2";
@@ -56,7 +59,7 @@ pub(super) fn keep(link: &Link, gateway: &str) -> Result<Rebuilt, Fault> {
                 .and_then(|post| batch.push_post(*place, post))
                 .map_err(Fault::unreadable)?;
         }
-        let added = add::batch(link, gateway, &batch)?;
+        let added = add::batch(link, gateway, &batch, true)?;
         kept.kept_records += added.posts;
         Ok(())
     })?;
@@ -66,7 +69,7 @@ pub(super) fn keep(link: &Link, gateway: &str) -> Result<Rebuilt, Fault> {
             let amendment = Amendment::read(*place, payload);
             batch.corrections.push(amendment.map_err(Fault::unreadable)?);
         }
-        let added = add::batch(link, gateway, &batch)?;
+        let added = add::batch(link, gateway, &batch, true)?;
         kept.kept_corrections += added.corrections;
         Ok(())
     })?;

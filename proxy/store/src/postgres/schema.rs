@@ -119,9 +119,23 @@ pub(super) const LATER: &str = "
         number integer NOT NULL,      -- from 1 on
         signed text NOT NULL,         -- the signed statement, as JSON
         PRIMARY KEY (tenant, period_start, period_end, number)
+    );
+    CREATE TABLE IF NOT EXISTS taximeter.keeping (
+        gateway text PRIMARY KEY,     -- and its data directory
+        records_keep_days bigint NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS taximeter.gone_days (
+        day bigint NOT NULL,          -- its first instant, microseconds since 1970
+        ledger uuid NOT NULL,
+        last_seq bigint NOT NULL,     -- the last entry of its requests that are gone
+        requests bigint NOT NULL,
+        first_at bigint NOT NULL,     -- first and last admission, microseconds since 1970
+        last_at bigint NOT NULL,
+        gone_at bigint NOT NULL,      -- microseconds since 1970
+        PRIMARY KEY (day, ledger)
     )";
 /// The last of them.
-const LAST: &str = "statements";
+const LAST: &str = "gone_days";
 
 /// The format that this program writes.
 pub(super) const VERSION: i32 = 4;

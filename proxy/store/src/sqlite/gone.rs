@@ -40,11 +40,6 @@ impl Gone {
     pub(super) fn has_day(&self, at: i64) -> bool {
         self.0.contains_key(&days::day_of(at))
     }
-
-    /// The last entries of a day.
-    pub(super) fn of_day(&self, day: i64) -> BTreeMap<LedgerId, u64> {
-        self.0.get(&day).cloned().unwrap_or_default()
-    }
 }
 
 /// A row of the table.
@@ -109,6 +104,11 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<GoneRow>> {
     connection.prepare_cached(LIST)?.query_map((), gone)?.collect()
 }
 
+/// The row of a day.
+pub(super) fn of_day(connection: &Connection, day: i64) -> rusqlite::Result<Option<GoneRow>> {
+    Ok(all(connection)?.into_iter().find(|row| row.day == day))
+}
+
 /// The names of the files of all days.
 pub(super) fn names(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     let files = all(connection)?.into_iter().flat_map(|row| row.files);
@@ -143,8 +143,7 @@ pub(super) fn corrections(
 
 /// Notes a day, or what went later of a day that is noted. Needs an open transaction.
 pub(super) fn note(connection: &Connection, new: GoneRow) -> rusqlite::Result<()> {
-    let known = all(connection)?.into_iter().find(|known| known.day == new.day);
-    let row = match known {
+    let row = match of_day(connection, new.day)? {
         None => new,
         Some(mut known) => {
             known.add(new);

@@ -28,6 +28,11 @@ const TABLES: &str = "
         gone_at INTEGER NOT NULL,     -- microseconds since 1970
         cause TEXT NOT NULL
     ) STRICT;
+    CREATE TABLE IF NOT EXISTS lost_requests (
+        number INTEGER PRIMARY KEY,   -- there is one row at most
+        before INTEGER,               -- they ended before; null until somebody has looked
+        requests INTEGER NOT NULL
+    ) STRICT;
 ";
 const HAS: &str = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)";
 

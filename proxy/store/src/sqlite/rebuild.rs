@@ -20,6 +20,7 @@ use super::gone::{self, GoneRow};
 use super::hour_files::{self, Covers, HourFiles};
 use super::hours;
 use super::known::{Known, Left};
+use super::lost;
 use super::schema;
 use crate::batch::{Amendment, Batch, NewHours};
 use crate::database::Rebuilt;
@@ -91,6 +92,7 @@ pub(super) fn adopt(
     days: &mut Days,
     hour_files: &HourFiles,
 ) -> rusqlite::Result<()> {
+    lost::look_later(connection)?;
     hour_files::adopt(connection, hour_files)?;
     let mut known = Known::default();
     let Left { covers, .. } = known.left(connection)?;
@@ -114,7 +116,7 @@ fn note_gone(connection: &Connection, covers: &Covers) -> rusqlite::Result<()> {
             connection,
             GoneRow {
                 day,
-                requests: 0,
+                requests: cover.records,
                 times: (day, last),
                 files: Vec::new(),
                 ledgers: cover.requests.clone(),

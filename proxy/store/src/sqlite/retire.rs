@@ -8,7 +8,7 @@ use taximeter_columnar::hex;
 use taximeter_ledger::LedgerId;
 
 use super::days::{self, DAY_MICROS, Interrupt, LiveFile};
-use super::gone::{self, FileOf, Gone, GoneRow};
+use super::gone::{self, FileOf, GoneRow};
 use super::hour_files::{self, HourSealing};
 use super::log::LOG_BYTES_MAX;
 use super::sealer::{SealWork, Sealer};
@@ -133,8 +133,7 @@ impl Sealer {
         for _ in 0..TRIES_MAX {
             let gateway = &self.gateway;
             let part = self.sqlite.ask_hours(|connection, days, files| {
-                let gone = &Gone::read(connection)?.of_day(day);
-                let sealing = HourSealing { gateway, day, gone };
+                let sealing = HourSealing { gateway, day };
                 hour_files::seal(connection, days, files, sealing, go_on)
             })?;
             let Some(part) = part.filter(|_| go_on()) else { return Ok(0) };

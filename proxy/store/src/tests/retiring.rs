@@ -3,6 +3,8 @@
 mod crashes;
 mod details;
 mod lost;
+mod questions;
+mod shared;
 mod twins;
 
 use std::collections::BTreeMap;

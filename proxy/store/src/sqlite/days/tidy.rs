@@ -9,6 +9,7 @@ use taximeter_columnar::{DayFile, ReadError, RowFilter};
 use super::folder::{self, UNFINISHED, is_day};
 use super::known;
 use super::open::Days;
+use crate::sqlite::gone::Gone;
 
 const IS_THERE: &str = "SELECT 1 FROM requests WHERE started_at = ?1 AND id = ?2";
 
@@ -49,7 +50,7 @@ pub(in crate::sqlite) fn remove(days: &Days, names: &[String]) -> rusqlite::Resu
     Ok(())
 }
 
-/// Whether all requests of a file that is not named are elsewhere.
+/// Whether all requests of a file that is not named are elsewhere, or have gone with their day.
 fn is_useless(connection: &Connection, days: &mut Days, name: &str) -> rusqlite::Result<bool> {
     let handle = File::open(days.dir().join(name)).map_err(ReadError::Read);
     // What cannot be read may have something that is needed.
@@ -60,12 +61,16 @@ fn is_useless(connection: &Connection, days: &mut Days, name: &str) -> rusqlite:
             return Ok(true);
         }
     }
+    let gone = Gone::read(connection)?;
     let mut scan = file.scan(RowFilter::default());
     let mut is_there = connection.prepare_cached(IS_THERE)?;
     loop {
         let Ok(row) = scan.next_row() else { return Ok(false) };
         let Some(row) = row else { return Ok(true) };
         let (at, id) = (row.record.started_at.as_microsecond(), row.record.id);
+        if gone.has(at, row.place) {
+            continue;
+        }
         let found = is_there.query_row((at, id.0.as_bytes()), |_| Ok(())).optional()?;
         if found.is_none() && known::sealed(days, std::iter::once((at, id)))?.is_empty() {
             return Ok(false);

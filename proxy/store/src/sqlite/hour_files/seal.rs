@@ -3,7 +3,6 @@
 //! The file is whole and has been read again before a row leaves, and none leaves that has changed
 //! since it was read.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 
@@ -25,6 +24,7 @@ use super::list::{self, LiveHours};
 use super::open::{HourFiles, unwritable};
 use crate::sqlite::ask::{self, bytes, unreadable};
 use crate::sqlite::days::{self, DAY_MICROS, Days, Interrupt, NewFile};
+use crate::sqlite::gone;
 use crate::sqlite::hours::{self, HourRows, Lines};
 
 const NEXT: &str = "SELECT min(hour) FROM hours WHERE hour >= ?1 AND hour < ?2";
@@ -35,7 +35,7 @@ const COUNT_CORRECTIONS: &str = "
     INSERT OR IGNORE INTO counted_corrections
     SELECT id FROM corrections WHERE started_at >= ?1 AND started_at < ?2 AND waiting = 0";
 const LEDGERS: &str = "
-    SELECT ledger, max(seq)
+    SELECT ledger, max(seq), count(*)
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE started_at >= ?1 AND started_at < ?2
     GROUP BY ledger";
@@ -47,8 +47,6 @@ pub(in crate::sqlite) struct HourSealing<'a> {
     pub(in crate::sqlite) gateway: &'a str,
     /// First instant of the day, in microseconds since 1970.
     pub(in crate::sqlite) day: i64,
-    /// The last entries of requests of that day whose details are gone, by ledger.
-    pub(in crate::sqlite) gone: &'a BTreeMap<LedgerId, u64>,
 }
 
 /// A file that has hours which are still in the table.
@@ -224,14 +222,19 @@ fn cover(
     dir: &std::path::Path,
     sealing: HourSealing<'_>,
 ) -> rusqlite::Result<HoursCover> {
-    let HourSealing { day, gone, .. } = sealing;
+    let HourSealing { day, .. } = sealing;
     let mut cover = HoursCover { day: days::date_of(day), ..HoursCover::default() };
     let mut add = |ledger, last: u64| {
         let known = cover.requests.entry(ledger).or_default();
         *known = last.max(*known);
     };
-    gone.iter().for_each(|(ledger, last)| add(*ledger, *last));
+    let mut records = 0;
+    if let Some(gone) = gone::of_day(connection, day)? {
+        records += gone.requests;
+        gone.ledgers.iter().for_each(|(ledger, last)| add(*ledger, *last));
+    }
     for file in days.files().iter().filter(|file| file.day == day) {
+        records += file.requests;
         for range in &days.open(file)?.footer().ledgers {
             add(range.ledger, range.last);
         }
@@ -241,7 +244,9 @@ fn cover(
     while let Some(row) = rows.next()? {
         let ledger = Uuid::from_slice(bytes(row, 0)?).map_err(|error| unreadable(0, error))?;
         add(LedgerId(ledger), row.get(1).map(i64::cast_unsigned)?);
+        records += row.get(2).map(i64::cast_unsigned)?;
     }
+    cover.records = records;
     let data_dir = dir.parent().unwrap_or(dir);
     for journal in [REQUESTS, CORRECTIONS] {
         let Some(end) = ask::cursor(connection, journal)? else { continue };

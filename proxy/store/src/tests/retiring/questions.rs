@@ -1,0 +1,136 @@
+//! What is asked of a time without details.
+
+use std::collections::BTreeMap;
+
+use taximeter_billing::export::{FocusVersion, Format};
+use taximeter_ledger::Checkpoint;
+
+use super::*;
+use crate::export::{Content, Job, stream};
+use crate::terms::Terms;
+
+/// A store of which the first day is gone, and the begin of the second one.
+fn without_a_day(dir: &TempDir) -> (Store, Timestamp) {
+    let history = History::in_order();
+    let mut store = Store::open(dir.path()).unwrap();
+    history.feed_all(&mut store);
+    let mut sealer = sealer(dir.path());
+    seal(&mut sealer, 9);
+    remove(&mut sealer).unwrap();
+    let from = store.details_from().unwrap().unwrap();
+    (store, from)
+}
+
+fn assert_gone<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
+    let error = answer.unwrap_err();
+    assert!(matches!(error, StoreError::DetailsGone { .. }), "{error}");
+    assert!(error.to_string().contains("before 2026-11-02 (UTC) are gone"), "{error}");
+}
+
+#[test]
+fn single_requests_of_a_gone_day_are_refused_and_others_are_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, from) = without_a_day(&dir);
+    let begin = record(0).started_at;
+    let nothing = |_: &Record| Ok::<_, StoreError>(());
+    let of = |from, to| Filter { tenant: None, from, to };
+    for filter in [of(Some(begin), None), of(Some(begin), Some(from))] {
+        assert_gone(store.records(&filter, i64::MAX, None, nothing));
+        assert_gone(store.pages(&filter, i64::MAX, Ok::<_, StoreError>));
+        let pages = Pages { records_max: 9, looked_at_max: 9 };
+        for order in [Order::NewestFirst, Order::OldestFirst] {
+            assert_gone(store.page(&filter, (order, None), pages, |_| true, || false));
+        }
+    }
+    let period = Period::new(begin, from).unwrap();
+    assert_gone(store.corrections(period, None, |_, _| Ok::<_, StoreError>(())));
+    assert_gone(store.runs(period, |_, _| {}));
+    assert_gone(store.record(ride(3).id));
+    // Half an hour is made of single requests.
+    let cut = Period::new(begin + SignedDuration::from_mins(30), from).unwrap();
+    assert_gone(store.hours(cut, None, |_, _| Ok::<_, StoreError>(())));
+    let behind = Period::new(begin, from + SignedDuration::from_mins(30)).unwrap();
+    store.hours(behind, None, |_, _| Ok::<_, StoreError>(())).unwrap();
+    for filter in [of(None, None), of(Some(from), None)] {
+        let shown = records(&mut store, &filter, None);
+        assert!(shown.len() > 70 && shown.iter().all(|it| it.started_at >= from));
+    }
+}
+
+#[test]
+fn exports_of_single_requests_are_refused_and_those_of_charges_are_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, from) = without_a_day(&dir);
+    let mut export = |content, from| {
+        let period = Period::new(from, november().to()).unwrap();
+        let terms = Terms::default();
+        let (tenant, now, age_max, strict) = (None, later(), None, false);
+        let job = Job { content, period, tenant, now, age_max, strict, terms };
+        stream(&mut store, &job, Vec::new(), &mut || {})
+    };
+    let single = [
+        Content::Records(Format::Ndjson),
+        Content::Records(Format::CloudEvents),
+        Content::Records(Format::Stripe),
+        Content::Parquet,
+    ];
+    for content in single {
+        let error = export(content.clone(), record(0).started_at).unwrap_err().to_string();
+        assert!(error.contains("before 2026-11-02 (UTC) are gone"), "{error}");
+        assert!(export(content, from).unwrap().1.requests > 0);
+    }
+    let (version, issuer) = (FocusVersion::V1_2, "us".to_owned());
+    let charges = Content::Focus { parquet: false, version, issuer };
+    assert_eq!(export(charges, record(0).started_at).unwrap().1.requests, u64::from(RIDES));
+}
+
+#[test]
+fn a_status_names_the_date_if_its_period_begins_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, from) = without_a_day(&dir);
+    let status = store.status(november(), later()).unwrap();
+    assert_eq!(status.details_from, Some(from));
+    assert!(status.words(&Zone::UTC).ends_with("; details until 2026-11-02"));
+    let behind = Period::new(from, november().to()).unwrap();
+    assert_eq!(store.status(behind, later()).unwrap().details_from, None);
+}
+
+#[test]
+fn a_new_store_says_which_requests_its_journal_has_not_any_more() {
+    let checkpoint = |posts, at| {
+        let costs = BTreeMap::new();
+        Entry::Checkpoint(Box::new(Checkpoint { at, posts, costs, ..Checkpoint::default() }))
+    };
+    let began = record(0).started_at + SignedDuration::from_hours(48);
+    let entries = |posts| {
+        let posted = (40..60).map(|number| Entry::Post(Box::new(ride(number))));
+        segment(101, std::iter::once(checkpoint(posts, began)).chain(posted))
+    };
+    let (_dir, mut store) = open();
+    catch_up(&mut store, &entries(0));
+    assert_eq!(store.lost().unwrap(), None);
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    catch_up(&mut store, &entries(40));
+    let lost = store.lost().unwrap().unwrap();
+    assert_eq!((lost.requests, lost.before), (40, began));
+    let status = store.status(november(), later()).unwrap();
+    assert!(
+        status.words(&Zone::UTC).ends_with("40 requests are lost that ended before 2026-11-03")
+    );
+    assert!(verified(&dir, &mut store).contains("wrong: 40 requests that ended before"));
+    // A store that is built of files has them.
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    catch_up(&mut store, &journal((0..40).map(ride)));
+    let mut sealer = sealer(dir.path());
+    seal(&mut sealer, 3);
+    seal(&mut sealer, 3);
+    remove(&mut sealer).unwrap();
+    drop((store, sealer));
+    lose_database(dir.path());
+    let mut store = Store::open(dir.path()).unwrap();
+    catch_up(&mut store, &entries(40));
+    assert_eq!(store.lost().unwrap(), None);
+    assert_eq!(store.status(november(), later()).unwrap().lost, None);
+}

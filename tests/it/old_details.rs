@@ -1,0 +1,202 @@
+//! A ledger of which the single requests of a day are gone: bills stay, and who needs requests is told.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
+use serde_json::{Value, json};
+use taximeter_ledger::{
+    Checkpoint, EncodedEntry, Entry, Framer, LedgerId, Position, Record, RecordCost, Reserve,
+    SegmentHeader, Settled, gateway_died_record,
+};
+use taximeter_store::{GoneCause, SealPolicy, Sealer, Store, feeds};
+use tempfile::TempDir;
+
+use crate::engine::Engine;
+use crate::gateway::{Setup, taximeter};
+
+/// Requests of a day: each cost a cent.
+const EACH_DAY: u8 = 10;
+
+/// A ledger with two days of a month that is over for long, of which the first one is gone.
+struct Ledger {
+    folder: TempDir,
+    month: String,
+    /// The second day.
+    day: String,
+}
+
+impl Ledger {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let made = fs::metadata(folder.path()).and_then(|folder| folder.modified());
+        let now: Timestamp = made.expect("a time").try_into().expect("a time");
+        let date = TimeZone::UTC.to_datetime(now).date().first_of_month();
+        let first = date.checked_sub(2.months()).expect("a month");
+        let begin = TimeZone::UTC.to_timestamp(first.at(0, 0, 0, 0)).expect("a time");
+        let dir = folder.path().join("data");
+        let hours = |hours| begin + SignedDuration::from_hours(hours);
+        let mut entries = Vec::new();
+        for number in 0..2 * EACH_DAY {
+            let (day, hour) = (number / EACH_DAY, number % EACH_DAY);
+            entries.extend(post(number, hours(24 * i64::from(day) + i64::from(hour))));
+        }
+        let settled = Some(Settled { at: now, until: now, request_seconds_max: 3600 });
+        let checkpoint = Checkpoint { at: now, settled, ..Checkpoint::default() };
+        entries.push(Entry::Checkpoint(Box::new(checkpoint)));
+        write_journal(&dir, &entries);
+        let mut store = Store::open(&dir).expect("a store");
+        store.catch_up(&mut feeds(&dir)).expect("to feed it");
+        let mut sealer = Sealer::open(&dir, "gw").expect("a store").expect("no other sealer");
+        let policy = SealPolicy { closed_until: hours(24 * 9), ..SealPolicy::default() };
+        for _ in 0..2 {
+            let newest = sealer.newest().expect("a number");
+            sealer.work(&policy, newest, &|| true).expect("to seal");
+        }
+        let gone = sealer.remove_oldest_day(now, GoneCause::Age).expect("to remove a day");
+        assert_eq!(gone.map(|gone| gone.requests), Some(EACH_DAY.into()));
+        let day = first.tomorrow().expect("a day").to_string();
+        Self { folder, month: first.strftime("%Y-%m").to_string(), day }
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        let dir = self.folder.path().join("data");
+        let place = ["--data-dir", dir.to_str().expect("UTF-8")];
+        taximeter(words.iter().chain(&place))
+    }
+
+    /// The bill of the month as JSON.
+    fn bill(&self) -> Value {
+        let made = self.run(&["bill", "--month", &self.month, "--json"]);
+        assert!(made.status.success(), "{}", said(&made));
+        serde_json::from_slice(&made.stdout).expect("JSON")
+    }
+
+    fn assert_refused(&self, words: &[&str]) {
+        let refused = self.run(words);
+        assert_eq!(refused.status.code(), Some(65), "{words:?}: {}", said(&refused));
+        let date = format!("before {} (UTC) are gone", self.day);
+        assert!(said(&refused).contains(&date), "{words:?}: {}", said(&refused));
+    }
+}
+
+/// The post of a request that cost a cent.
+fn post(number: u8, started_at: Timestamp) -> Vec<Entry> {
+    let reserve = json!({
+        "id": format!("0193e9a0-0000-7000-8000-0000000000{number:02}"),
+        "request_id": format!("r-{number}"), "started_at": started_at, "tenant": "acme",
+        "key_id": null, "identity": "unknown", "operation": "chat",
+        "route": "/v1/chat/completions", "stream": true, "upstream": "e", "provider": "openai",
+        "request_model": "gpt-4o-mini", "amount": null, "input_tokens": 1000, "output_tokens": 0
+    });
+    let reserve: Reserve = serde_json::from_value(reserve).expect("a reservation");
+    let record = gateway_died_record(&reserve, Some(&reserve.admitted()), started_at, "gw");
+    let cost: RecordCost = serde_json::from_value(json!({
+        "currency": "USD", "amount": "0.01", "list_amount": "0.01", "price_id": "test@1#m",
+        "lines": [{"meter": "input", "tokens": 1000, "unit_price": "0.00001", "amount": "0.01"}]
+    }))
+    .expect("a cost");
+    let record = Record { cost: Some(cost), ..record };
+    vec![Entry::Reserve(Box::new(reserve)), Entry::Post(Box::new(record))]
+}
+
+fn write_journal(dir: &Path, entries: &[Entry]) {
+    fs::create_dir_all(dir).expect("make the directory");
+    let ledger = LedgerId("5f3f0c3a-4c1e-4d55-9a6b-0d4a5e3c2b01".parse().expect("a UUID"));
+    let header = SegmentHeader {
+        gateway: "gw".to_owned(),
+        ledger,
+        before: Position::START,
+        lost: 0,
+        has_sync_marks: false,
+        follows: None,
+        created: entries[0].at(),
+    };
+    let (mut bytes, mut payload) = (Vec::new(), Vec::new());
+    header.encode(&mut bytes);
+    let mut framer = Framer::new(ledger, Position::START);
+    for entry in entries {
+        framer.append(&EncodedEntry::new(entry, &mut payload).expect("an entry"), &mut bytes);
+    }
+    fs::write(dir.join("journal-00000000000000000001.tlj"), bytes).expect("write a segment");
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn bills_of_a_month_stay_and_say_until_when_there_are_details() {
+    let ledger = Ledger::new();
+    let bill = ledger.bill();
+    assert_eq!((&bill["total"]["requests"], &bill["total"]["cost"]), (&json!(20), &json!("0.2")));
+    assert_eq!(bill["period"]["details_from"], format!("{}T00:00:00Z", ledger.day));
+    let words = format!("details until {}", ledger.day);
+    for format in ["table", "csv"] {
+        for by in [&[][..], &["--by", "tenant,day"]] {
+            let asked = ["bill", "--month", &ledger.month, "--format", format];
+            let made = ledger.run(&[&asked[..], by].concat());
+            assert!(made.status.success() && said(&made).contains(&words), "{}", said(&made));
+        }
+    }
+    let focus = ledger.run(&["bill", "--month", &ledger.month, "--format", "focus"]);
+    assert!(focus.status.success(), "{}", said(&focus));
+    // Neither without the database nor after a rebuild is anything else owed.
+    let rebuilt = ledger.run(&["verify", "--rebuild"]);
+    assert!(rebuilt.status.success(), "{}", said(&rebuilt));
+    assert_eq!(ledger.bill(), bill);
+    for name in ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm"] {
+        let _ = fs::remove_file(ledger.folder.path().join("data").join(name));
+    }
+    assert_eq!(ledger.bill(), bill);
+}
+
+#[test]
+fn verify_says_by_digest_and_single_requests_are_refused() {
+    let ledger = Ledger::new();
+    let verified = ledger.run(&["verify"]);
+    assert!(verified.status.success(), "{}", said(&verified));
+    assert!(said(&verified).contains("by digest: 10 records"), "{}", said(&verified));
+    let from = format!("{}-01", ledger.month);
+    for format in ["ndjson", "cloudevents", "parquet"] {
+        let words = ["bill", "--month", &ledger.month, "--format", format, "-o", "/dev/null"];
+        ledger.assert_refused(&words);
+    }
+    ledger.assert_refused(&["records", "--from", &from]);
+    let book = ledger.folder.path().join("prices.yaml");
+    fs::write(&book, "version: 2026-11-20\nmodels: []\n").expect("write prices");
+    let book = book.to_str().expect("UTF-8");
+    ledger.assert_refused(&["rerate", "--month", &ledger.month, "--book", book, "--dry-run"]);
+    ledger.assert_refused(&["rerate", "--month", &ledger.month, "--book", book, "--reason", "x"]);
+    // Without a period they begin at that day.
+    let records = ledger.run(&["records"]);
+    let lines = String::from_utf8(records.stdout).expect("UTF-8");
+    assert_eq!(lines.lines().count(), usize::from(EACH_DAY));
+    assert!(ledger.run(&["records", "--from", &ledger.day]).status.success());
+}
+
+#[test]
+fn the_api_and_the_console_say_the_same() {
+    let ledger = Ledger::new();
+    let (engine, month, day) = (Engine::start(), ledger.month, ledger.day);
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start_in(ledger.folder);
+    let usage = gateway.admin(&format!("/api/v1/usage?month={month}")).json();
+    assert_eq!(usage["period"]["details_from"], format!("{day}T00:00:00Z"));
+    assert_eq!(usage["total"]["requests"]["count"], 20);
+    let gone = gateway.admin(&format!("/api/v1/records?month={month}"));
+    assert_eq!(
+        (gone.status(), gone.json()["type"].as_str()),
+        (410, Some("urn:taximeter:problem:details_gone"))
+    );
+    let page = gateway.admin("/api/v1/records?order=oldest").json();
+    assert_eq!(page["details_from"], format!("{day}T00:00:00Z"));
+    assert_eq!(page["records"].as_array().map(Vec::len), Some(usize::from(EACH_DAY)));
+    let export = gateway.admin(&format!("/api/v1/export?format=ndjson&month={month}"));
+    assert_eq!(export.status(), 410);
+    let bill = gateway.admin(&format!("/bill?month={month}"));
+    assert!(bill.text().contains(&format!("details until {day}")), "{}", bill.text());
+    let requests = gateway.admin("/requests");
+    assert!(requests.text().contains("Details until "), "{}", requests.text());
+}
