@@ -21,7 +21,7 @@ const AHEAD: SignedDuration = SignedDuration::from_hours(24 * 500);
 /// Requests that it has.
 const OLD: usize = 3;
 /// Waits for the files of days: a minute after a request was stored it may leave.
-const WAITS: usize = 4;
+const WAITS: usize = 8;
 
 fn before(engine: &Engine, keep_days: u32) -> Setup {
     let kept = format!("ledger: {{records_keep_days: {keep_days}}}");
@@ -71,11 +71,15 @@ fn serve(engine: &Engine, gateway: &Gateway) {
     assert!(patiently(is_fed).is_some(), "the store lacks the request");
 }
 
-/// Files of days.
+/// Files of whole days. What they have replaced goes a minute later.
 fn days(gateway: &Gateway) -> Vec<PathBuf> {
     let Ok(files) = fs::read_dir(gateway.data_dir().join("days")) else { return Vec::new() };
     let paths = files.map(|file| file.expect("a file").path());
-    paths.filter(|path| path.extension().is_some_and(|it| it == "parquet")).collect()
+    let is_day = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".parquet") && !name.contains("part")
+    };
+    paths.filter(is_day).collect()
 }
 
 fn await_said(gateway: &Gateway, event: &str) {

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use taximeter_billing::export::{FocusVersion, Format};
 use taximeter_ledger::Checkpoint;
 
 use super::*;
-use crate::export::{Content, Job, stream};
-use crate::terms::Terms;
 
 /// A store of which the first day is gone, and the begin of the second one.
 fn without_a_day(dir: &TempDir) -> (Store, Timestamp) {
@@ -55,33 +52,6 @@ fn single_requests_of_a_gone_day_are_refused_and_others_are_shown() {
         let shown = records(&mut store, &filter, None);
         assert!(shown.len() > 70 && shown.iter().all(|it| it.started_at >= from));
     }
-}
-
-#[test]
-fn exports_of_single_requests_are_refused_and_those_of_charges_are_not() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut store, from) = without_a_day(&dir);
-    let mut export = |content, from| {
-        let period = Period::new(from, november().to()).unwrap();
-        let terms = Terms::default();
-        let (tenant, now, age_max, strict) = (None, later(), None, false);
-        let job = Job { content, period, tenant, now, age_max, strict, terms };
-        stream(&mut store, &job, Vec::new(), &mut || {})
-    };
-    let single = [
-        Content::Records(Format::Ndjson),
-        Content::Records(Format::CloudEvents),
-        Content::Records(Format::Stripe),
-        Content::Parquet,
-    ];
-    for content in single {
-        let error = export(content.clone(), record(0).started_at).unwrap_err().to_string();
-        assert!(error.contains("before 2026-11-02 (UTC) are gone"), "{error}");
-        assert!(export(content, from).unwrap().1.requests > 0);
-    }
-    let (version, issuer) = (FocusVersion::V1_2, "us".to_owned());
-    let charges = Content::Focus { parquet: false, version, issuer };
-    assert_eq!(export(charges, record(0).started_at).unwrap().1.requests, u64::from(RIDES));
 }
 
 #[test]
