@@ -150,7 +150,7 @@ fn run(
     store.catch_up(&mut feeds(dir))?;
     match job {
         Job::Export(job) => {
-            write_export(&mut store, job, out, &mut || {})?;
+            write_export(&mut store, job, &mut out, &mut || {})?;
         }
         Job::Bill(job) => {
             let bill = job.write::<ApiError>(&mut store, &location.to_string(), WIDTH)?;

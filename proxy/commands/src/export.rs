@@ -127,7 +127,7 @@ fn to_output(store: &mut Store, job: &Job, out: &mut (dyn Write + Send)) -> Resu
         return Err(Failure::Terminal);
     }
     let outcome = stream(store, job, out, &mut || {});
-    if let Ok((_, totals)) = &outcome {
+    if let Ok(totals) = &outcome {
         warn(totals);
     }
     ledger::unless_reader_left(outcome.map(drop).map_err(|fault| match fault {

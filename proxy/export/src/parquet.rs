@@ -1,7 +1,6 @@
 //! Writes requests into one Parquet file. One thread reads the store, several take entries apart,
 //! and one encodes the rows.
 
-use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -11,19 +10,19 @@ use taximeter_system::lanes::Lanes;
 use crate::beside::written_beside;
 use crate::decoded::decoded;
 use crate::job::{ExportFault, Job};
+use crate::stream::Output;
 use taximeter_store::{Store, Written};
 
-/// Writes what the store has of a period to `out`, which comes back; adds it to `totals`, and calls
-/// `step` for each row.
+/// Writes what the store has of a period to `out`; adds it to `totals`, and calls `step` for each row.
 ///
 /// Errors: as [`ExportFault`] says.
-pub(super) fn parquet<W: Write + Send>(
+pub(super) fn parquet(
     store: &mut Store,
     job: &Job,
-    out: W,
+    out: &mut Output<'_>,
     totals: &mut ExportTotals,
     step: &mut dyn FnMut(),
-) -> Result<W, ExportFault> {
+) -> Result<(), ExportFault> {
     let writer = RecordsParquet::new(out)?;
     let newest = store.newest()?;
     let work = |(page, rows)| (take_apart(&page, rows), page);
@@ -59,15 +58,16 @@ fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, Export
 }
 
 /// Writes rows; those that are empty then come back by `spare`.
-fn write<W: Write + Send>(
-    mut writer: RecordsParquet<W>,
+fn write(
+    mut writer: RecordsParquet<&mut Output<'_>>,
     rows: Receiver<RecordRows>,
     spare: &Sender<RecordRows>,
-) -> Result<W, ExportError> {
+) -> Result<(), ExportError> {
     for mut rows in rows {
         writer.add(&mut rows)?;
         // Nobody wants them once all pages are read.
         let _ = spare.send(rows);
     }
-    writer.finish()
+    writer.finish()?;
+    Ok(())
 }

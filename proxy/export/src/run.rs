@@ -32,7 +32,8 @@ pub fn export(
         if file.is_none() && matches!(job.content, Content::Parquet) {
             partitioned(store, job, destination, &mut manifest, step)?;
         } else {
-            let (draft, totals) = stream(store, job, destination.draft()?, step)?;
+            let mut draft = destination.draft()?;
+            let totals = stream(store, job, &mut draft, step)?;
             let Published { bytes, sha256 } = destination.publish(draft, &name)?;
             let rows = totals.rows;
             manifest.files.push(ManifestFile { path: name.clone(), rows, bytes, sha256 });

@@ -13,19 +13,22 @@ use crate::parquet::parquet;
 use taximeter_store::Store;
 use taximeter_store::terms::Origin;
 
-/// Writes an export to `out`, which comes back with what it adds up to.
+/// Where rows go. One type: the writers of all formats are large, and would be there once for each.
+pub(super) type Output<'a> = dyn Write + Send + 'a;
+
+/// Writes an export to `out`, and says what it adds up to.
 ///
 /// `step` is called for each row.
 /// A strict export is made twice: first without a byte of output.
 /// Errors: as [`ExportFault`] says; what was written before is no export.
-pub fn stream<W: Write + Send>(
+pub fn stream(
     store: &mut Store,
     job: &Job,
-    out: W,
+    out: &mut Output<'_>,
     step: &mut dyn FnMut(),
-) -> Result<(W, ExportTotals), ExportFault> {
+) -> Result<ExportTotals, ExportFault> {
     if job.strict && job.content.has_events() {
-        let (_, totals) = written(store, job, io::sink(), &mut || {})?;
+        let totals = written(store, job, &mut io::sink(), &mut || {})?;
         if let Some(outside) = totals.outside_window {
             return Err(ExportFault::OutsideWindow(Box::new(outside)));
         }
@@ -33,19 +36,19 @@ pub fn stream<W: Write + Send>(
     written(store, job, out, step)
 }
 
-fn written<W: Write + Send>(
+fn written(
     store: &mut Store,
     job: &Job,
-    out: W,
+    out: &mut Output<'_>,
     step: &mut dyn FnMut(),
-) -> Result<(W, ExportTotals), ExportFault> {
+) -> Result<ExportTotals, ExportFault> {
     if !matches!(job.content, Content::Focus { .. }) {
         store.need_details(job.period.from())?;
     }
     let mut totals = ExportTotals::default();
-    let out = match &job.content {
+    match &job.content {
         Content::Records(format) if format.has_items() => {
-            events(store, job, *format, out, &mut totals, step)?
+            events(store, job, *format, out, &mut totals, step)?;
         }
         Content::Records(format) => {
             let mut writer = RecordWriter::new(*format, format.window(None), job.now, out)?;
@@ -55,15 +58,15 @@ fn written<W: Write + Send>(
                 step();
                 Ok(())
             })?;
-            writer.finish()?
+            writer.finish()?;
         }
         Content::Parquet => parquet(store, job, out, &mut totals, step)?,
         Content::Focus { parquet, version, issuer } => {
             let writer = focus(*parquet, out, *version, issuer)?;
-            focus_rows(store, job, writer, &mut totals, step)?
+            focus_rows(store, job, writer, &mut totals, step)?;
         }
-    };
-    Ok((out, totals))
+    }
+    Ok(totals)
 }
 
 /// Shows `visit` each record, in order of admission.
@@ -78,12 +81,12 @@ fn each_record(
     store.records(&job.filter(), newest, None, visit)
 }
 
-fn focus<W: Write + Send>(
+fn focus<'a>(
     parquet: bool,
-    out: W,
+    out: &'a mut Output<'a>,
     version: FocusVersion,
     issuer: &str,
-) -> Result<FocusWriter<W>, ExportFault> {
+) -> Result<FocusWriter<&'a mut Output<'a>>, ExportFault> {
     if parquet {
         Ok(FocusWriter::parquet(out, version, issuer)?)
     } else {
@@ -92,13 +95,13 @@ fn focus<W: Write + Send>(
 }
 
 /// A row for each charge, then one for each credit.
-fn focus_rows<W: Write + Send>(
+fn focus_rows(
     store: &mut Store,
     job: &Job,
-    mut writer: FocusWriter<W>,
+    mut writer: FocusWriter<&mut Output<'_>>,
     totals: &mut ExportTotals,
     step: &mut dyn FnMut(),
-) -> Result<W, ExportFault> {
+) -> Result<(), ExportFault> {
     let mut add = |charge: &Charge<'_>, totals: &mut ExportTotals| {
         writer.add(charge)?;
         step();
@@ -114,18 +117,19 @@ fn focus_rows<W: Write + Send>(
     for credit in &credits {
         add(&Charge::of_credit(credit, job.period), totals)?;
     }
-    Ok(writer.finish()?)
+    writer.finish()?;
+    Ok(())
 }
 
 /// The events of requests that have used something, then those of what the bill has beside them.
-fn events<W: Write + Send>(
+fn events(
     store: &mut Store,
     job: &Job,
     format: Format,
-    out: W,
+    out: &mut Output<'_>,
     totals: &mut ExportTotals,
     step: &mut dyn FnMut(),
-) -> Result<W, ExportFault> {
+) -> Result<(), ExportFault> {
     let mut writer = RecordWriter::new(format, format.window(job.age_max), job.now, out)?;
     each_record(store, job, |record| {
         step();
@@ -162,5 +166,6 @@ fn events<W: Write + Send>(
         add(&BillItem::of_credit(credit, job.period)?, totals)?;
     }
     totals.outside_window = writer.outside_window();
-    Ok(writer.finish()?)
+    writer.finish()?;
+    Ok(())
 }

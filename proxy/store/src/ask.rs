@@ -100,7 +100,7 @@ impl Store {
         &mut self,
         hours: Period,
         tenant: Option<&str>,
-        visit: &mut impl FnMut(&HourKey, &Hour) -> Result<(), E>,
+        visit: &mut dyn FnMut(&HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut current = Hours::default();
         heard(|outcome| {
@@ -120,7 +120,7 @@ impl Store {
         &mut self,
         period: Period,
         tenant: Option<&str>,
-        visit: &mut impl FnMut(&HourKey, &Hour) -> Result<(), E>,
+        visit: &mut dyn FnMut(&HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
         self.need_details(period.from())?;
         let mut hours = Hours::default();
@@ -442,7 +442,7 @@ fn go_on<E>(outcome: &Result<(), E>) -> ControlFlow<()> {
 
 fn show<E>(
     hours: &mut Hours,
-    visit: &mut impl FnMut(&HourKey, &Hour) -> Result<(), E>,
+    visit: &mut dyn FnMut(&HourKey, &Hour) -> Result<(), E>,
 ) -> Result<(), E> {
     hours.take().try_for_each(|(key, parts)| parts.iter().try_for_each(|hour| visit(&key, hour)))
 }
