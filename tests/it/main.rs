@@ -63,6 +63,7 @@ mod http2_edge;
 mod http2_floods;
 mod identity;
 mod inject;
+mod instances;
 mod journal_format;
 mod kill;
 mod leaving;

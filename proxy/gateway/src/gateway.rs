@@ -481,7 +481,7 @@ mod tests {
         let config = Config::zero("http://127.0.0.1:1").unwrap();
         let (otel, _) = config.otel(&|_| None);
         let log = Log::quiet(LogFormat::Json).unwrap();
-        let telemetry = Telemetry::new(log, &config, &otel, "g", clock::wall());
+        let telemetry = Telemetry::new(log, &config, &otel, clock::wall());
         let skipped = || {
             let vitals = Vitals::default();
             let metrics = telemetry.metrics.exposition(&vitals, ExpositionFormat::Text);

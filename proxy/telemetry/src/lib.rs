@@ -136,21 +136,15 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// The telemetry of the gateway `gateway`, without any samples yet.
-    pub fn new(
-        log: Log,
-        config: &Config,
-        otel: &OtelSettings,
-        gateway: &str,
-        since: Timestamp,
-    ) -> Self {
+    /// The telemetry of a gateway, without any samples yet.
+    pub fn new(log: Log, config: &Config, otel: &OtelSettings, since: Timestamp) -> Self {
         let sampling = otel.traces.as_ref().map(|export| export.sampling.clone());
         let traces = sampling.map(|sampling| Traces::new(sampling, otel.genai));
         let logs = otel.logs.as_ref().map(|_| Logs::new(otel.genai));
         log.limit(&config.limits);
         Self {
             log: log.pushing(logs),
-            metrics: Metrics::new(config, otel, gateway, since),
+            metrics: Metrics::new(config, otel, since),
             traces,
             has_events: otel.events,
             exports: Exports::default(),

@@ -1,13 +1,14 @@
 //! All metrics of the gateway, and how they are read.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use http::Method;
 use jiff::Timestamp;
 use taximeter_config::{Config, GenAi, HistogramBuckets, OtelSettings, Upstream};
 use taximeter_journal::room::Room;
+use taximeter_ledger::LedgerId;
 use taximeter_system::process::Footprint;
 
 use super::active::{Active, ActiveRequests};
@@ -22,8 +23,10 @@ use super::resource::resource;
 pub struct Metrics {
     pub(super) instruments: Instruments,
     pub(super) requests: Requests,
-    /// The attributes of the resource that they describe.
-    pub resource: BTreeMap<String, String>,
+    /// The configured attributes of the resource that they describe.
+    configured: BTreeMap<String, String>,
+    /// The ledger of the gateway, once it is open.
+    ledger: OnceLock<LedgerId>,
     /// The start of counting.
     pub since: Timestamp,
     open: Arc<Series<Number>>,
@@ -62,13 +65,8 @@ pub struct Vitals {
 }
 
 impl Metrics {
-    /// Nothing told yet, by the gateway of this name.
-    pub(super) fn new(
-        config: &Config,
-        otel: &OtelSettings,
-        gateway: &str,
-        since: Timestamp,
-    ) -> Self {
+    /// Nothing told yet.
+    pub(super) fn new(config: &Config, otel: &OtelSettings, since: Timestamp) -> Self {
         let pushed = otel.metrics.as_ref().map(|export| export.histograms);
         let has_native =
             config.telemetry.native_histograms || pushed == Some(HistogramBuckets::Exponential);
@@ -89,7 +87,8 @@ impl Metrics {
                 servers(config),
                 config.scheme(),
             ),
-            resource: resource(&otel.resource, gateway),
+            configured: otel.resource.clone(),
+            ledger: OnceLock::new(),
             since,
             open,
             active: ActiveRequests::default(),
@@ -100,6 +99,17 @@ impl Metrics {
             has_native,
             scrapes_native: config.telemetry.native_histograms,
         }
+    }
+
+    /// The ledger is open. Before, nothing is told to anybody.
+    pub fn describe(&self, ledger: LedgerId) {
+        // A process opens one ledger.
+        let _ = self.ledger.set(ledger);
+    }
+
+    /// The attributes of the resource that they describe.
+    pub fn resource(&self) -> BTreeMap<String, String> {
+        resource(&self.configured, self.ledger.get().copied())
     }
 
     /// Another configuration is in force.
@@ -194,7 +204,7 @@ impl Metrics {
     /// Starts a scrape.
     pub fn exposition(&self, vitals: &Vitals, format: ExpositionFormat) -> Exposition {
         let scope = self.scope_labels.then_some(self.genai);
-        Exposition::new(format, scope, &self.resource, self.readings(vitals))
+        Exposition::new(format, scope, &self.resource(), self.readings(vitals))
     }
 }
 
