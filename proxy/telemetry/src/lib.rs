@@ -69,6 +69,7 @@ mod event;
 pub mod events;
 mod exemplar;
 pub mod exports;
+mod fault;
 mod inference;
 mod instruments;
 mod line;
@@ -94,6 +95,8 @@ pub mod spans;
 pub mod trace;
 mod trace_context;
 mod traces;
+mod usage_source;
+mod wait;
 
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -114,12 +117,15 @@ use trace::{Fate, Found, RequestTrace, SERVER};
 pub use active::Active;
 pub use event::Event;
 pub use exemplar::Origin;
-pub use metrics::{Metrics, Vitals};
+pub use fault::Fault;
+pub use metrics::{Metrics, UpstreamCounts, UpstreamVitals, Vitals};
 pub use names::log_event::LogEvent;
 pub use prometheus::{Exposition, ExpositionFormat};
-pub use requests::{Completed, Failed};
+pub use recorded::Completed;
+pub use requests::Failed;
 pub use trace_context::TraceContext;
 pub(crate) use traces::Traces;
+pub use wait::{Wait, WaitOutcome};
 
 /// The telemetry of a gateway.
 pub struct Telemetry {

@@ -60,8 +60,30 @@ pub struct Vitals {
     pub log_lines_lost: u64,
     /// The resources that the process uses.
     pub process: Footprint,
-    /// The upstreams whose state is known, and whether they are healthy.
-    pub upstreams: Vec<(Arc<str>, bool)>,
+    /// The upstreams.
+    pub upstreams: Vec<UpstreamVitals>,
+}
+
+/// How an upstream does.
+#[derive(Debug)]
+pub struct UpstreamVitals {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Whether its last request was answered; `None` before the first.
+    pub healthy: Option<bool>,
+    /// How many requests it has answered and failed.
+    pub counts: UpstreamCounts,
+}
+
+/// How many requests an upstream has answered and failed since the start.
+#[derive(Debug, Clone, Copy)]
+pub struct UpstreamCounts {
+    /// Answers that began well.
+    pub answered: u64,
+    /// Requests that got none, or one that refuses whatever is asked.
+    pub failed: u64,
+    /// Answers that began well and broke off.
+    pub broke_off: u64,
 }
 
 impl Metrics {
@@ -182,15 +204,25 @@ impl Metrics {
                 self.instruments.number(Instrument::ProcessCpuTime, mode).set(seconds);
             }
         }
-        for (name, healthy) in upstreams {
-            let name = vec![Label::new(key::UPSTREAM, name.to_string())];
-            let healthy = f64::from(u8::from(*healthy));
-            self.instruments.number(Instrument::UpstreamHealthy, name).set(healthy);
+        for UpstreamVitals { name, healthy, counts } in upstreams {
+            let name = || Label::new(key::UPSTREAM, name.to_string());
+            if let Some(healthy) = healthy {
+                let healthy = f64::from(u8::from(*healthy));
+                self.instruments.number(Instrument::UpstreamHealthy, vec![name()]).set(healthy);
+            }
+            for (outcome, count) in [
+                ("answered", counts.answered),
+                ("failed", counts.failed),
+                ("broke_off", counts.broke_off),
+            ] {
+                let labels = vec![name(), Label::new(key::OUTCOME, outcome)];
+                self.instruments.count(Instrument::UpstreamAnswers, labels).absolute(count);
+            }
         }
         let mut readings = self.instruments.readings();
         // Of one that is no longer configured nothing is known.
         let is_there = |reading: &Reading| {
-            let mut names = upstreams.iter().map(|(name, _)| &**name);
+            let mut names = upstreams.iter().map(|upstream| &*upstream.name);
             names.any(|name| reading.labels().iter().any(|label| label.value() == name))
         };
         readings.retain(|(instrument, reading)| match instrument {
