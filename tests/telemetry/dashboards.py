@@ -61,13 +61,27 @@ def alerts():
     return {rule["alert"]: rule["annotations"]["runbook"] for group in groups for rule in group["rules"] if "alert" in rule}
 
 
+def fires(test):
+    return any(case.get("exp_alerts") for case in test.get("alert_rule_test", []))
+
+
+def recovered_in(test):
+    """The alerts that fire in a test and are silent later in it."""
+    states = {}
+    for case in test.get("alert_rule_test", []):
+        states.setdefault(case["alertname"], []).append(bool(case.get("exp_alerts")))
+    return [alert for alert, fired in states.items() if any(fired) and not fired[-1]]
+
+
 def check_alerts():
     tests = yaml.safe_load((DEPLOY / "prometheus" / "taximeter.test.yaml").read_text())["tests"]
     cases = [case for test in tests for case in test.get("alert_rule_test", [])]
     fired = {case["alertname"] for case in cases if case.get("exp_alerts")}
-    silent = {case["alertname"] for case in cases if not case.get("exp_alerts")}
+    recovered = {alert for test in tests for alert in recovered_in(test)}
+    quiet = [{case["alertname"] for case in test.get("alert_rule_test", [])} for test in tests if not fires(test)]
     for alert, page in alerts().items():
-        expect(alert in fired and alert in silent, f"{alert} is not seen both firing and silent")
+        expect(alert in fired and alert in recovered, f"{alert} is not seen firing, and silent after that")
+        expect(sum(alert in names for names in quiet) > 1, f"{alert} is not seen silent where all is well and where nobody asks")
         page = DEPLOY.parent / page
         expect(page.exists() and alert in page.read_text(), f"{alert} has no page {page}")
     known = {pathlib.Path(page).name for page in alerts().values()}
@@ -76,7 +90,7 @@ def check_alerts():
     tool("promtool", "check", "config", DEPLOY / "prometheus" / "prometheus.yaml")
     tool("promtool", "test", "rules", DEPLOY / "prometheus" / "taximeter.test.yaml")
     tool("amtool", "check-config", DEPLOY / "prometheus" / "alertmanager.yaml")
-    return f"{len(alerts())} alerts, each seen firing and silent, each with a page"
+    return f"{len(alerts())} alerts, each seen firing, silent again, and silent where nobody asks, each with a page"
 
 
 BAD_HTTP = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}"
