@@ -27,6 +27,7 @@ mod access_log;
 mod addresses;
 mod admin_tls;
 mod against;
+mod alerts;
 mod answered_errors;
 mod api;
 mod background;
