@@ -148,7 +148,7 @@ BROKEN = f'http_server_request_duration_seconds_count{{{TENANT}, error_type!~"|c
 REFUSING = f'taximeter_requests_total{{{TENANT}, taximeter_status_class="4xx", taximeter_fault=~"engine|gateway"}}'
 # Every wait of a stream for its first token, whatever ended it.
 WAIT = "taximeter_first_token_wait_seconds"
-STREAM = REQUEST + ', gen_ai_request_stream="true"'
+STREAM = REQUEST + ', taximeter_stream="true"'
 # Names of both generations of the GenAI conventions.
 GAPS = quantiles("gen_ai_client_operation_time_per_output_chunk_seconds", "gen_ai_client_inference_time_per_output_chunk_seconds")
 STALLED = 'taximeter_end=~"upstream_stalled|client_stalled"'

@@ -51,7 +51,7 @@ pub(crate) fn expected<const N: usize>(sums: &[([&str; N], f64)]) -> BTreeMap<[S
 
 /// The waits by whether the request is a stream, and by what ended them.
 fn waits(gateway: &Gateway) -> BTreeMap<[String; 2], f64> {
-    let keys = ["gen_ai_request_stream", "taximeter_outcome"];
+    let keys = ["taximeter_stream", "taximeter_outcome"];
     by(&gateway.metrics(), &format!("{WAIT}_count"), keys)
 }
 

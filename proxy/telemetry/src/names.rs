@@ -153,7 +153,7 @@ instruments! {
     ServerTimeToFirstToken: metric::GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, Histogram(FIRST_TOKEN),
         "s", Any, &[REQUEST], "Time to the first generated content of a stream.";
     FirstTokenWait: "taximeter.first_token.wait", Histogram(FIRST_TOKEN), "s", Any,
-        &[REQUEST, &[key::GEN_AI_REQUEST_STREAM, key::OUTCOME]],
+        &[REQUEST, &[key::STREAM, key::OUTCOME]],
         "Wait for the first generated content: until it came (`token`), or until the client left \
          (`left`) or the engine or the gateway failed (`failed`) before it. Of an answer that is no \
          stream, until all of it. Requests that were refused for a mistake of their client are not \

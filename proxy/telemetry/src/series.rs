@@ -204,7 +204,7 @@ impl KindSeries {
         let slots = if is_stream { streams } else { whole };
         let Some(slot) = slots.get(outcome as usize) else { return };
         slot.get_or_init(|| {
-            let stream = is_stream.then(|| Label::new(key::GEN_AI_REQUEST_STREAM, "true"));
+            let stream = is_stream.then(|| Label::new(key::STREAM, "true"));
             let outcome = Label::new(key::OUTCOME, outcome.as_str());
             to.buckets(Instrument::FirstTokenWait, self.with(stream.into_iter().chain([outcome])))
         })

@@ -40,7 +40,8 @@ impl UsageSource {
             Source::Unknown => 3,
             Source::Reported | Source::Counted if is_estimated => 2,
             Source::Counted => 1,
-            Source::Reported => Self::REPORTED,
+            // Nearly all of them: there is no reason to look for.
+            Source::Reported => return Some(Self { source: Self::REPORTED, reason: 0 }),
         };
         let flagged = FLAGS.iter().position(|(flag, _)| usage.flags.contains(flag));
         let is_cut = end.is_some_and(|end| end != End::Complete);
@@ -50,7 +51,7 @@ impl UsageSource {
             None if is_cut => ENDED,
             None => NOT_REPORTED,
         };
-        Some(Self { source, reason: if source == Self::REPORTED { 0 } else { reason } })
+        Some(Self { source, reason })
     }
 
     /// Its place among all of them.

@@ -175,6 +175,7 @@ keys! {
     UPSTREAM: "taximeter.upstream", Text, "The upstream's name.";
     CAUSE: "taximeter.cause", Text, "A word from a fixed list.";
     OUTCOME: "taximeter.outcome", Text, "A word from a fixed list.";
+    STREAM: "taximeter.stream", Text, "`true` if the request is a stream. Absent otherwise.";
     FAULT: "taximeter.fault", Text,
         "Who has caused that the request was not served: `client`, `engine` or `gateway`. Absent on \
          success.";
