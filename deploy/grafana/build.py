@@ -21,9 +21,9 @@ def rate(name, labels=REQUEST, by="", over="$__rate_interval"):
     return f"sum{f' by ({by})' if by else ''} (rate({name}{{{labels}}}[{over}]))"
 
 
-def quantiles(*names):
+def quantiles(*names, labels=REQUEST):
     """p50, p95 and p99 of the first of these metrics that exists."""
-    buckets = " or ".join(rate(f"{name}_bucket", by="le") for name in names)
+    buckets = " or ".join(rate(f"{name}_bucket", labels, by="le") for name in names)
     return [(f"histogram_quantile({q}, {buckets})", word) for q, word in [(0.5, "p50"), (0.95, "p95"), (0.99, "p99")]]
 
 
@@ -142,20 +142,26 @@ def dashboard(name, title, about, rows, choices, **more):
 
 
 ANSWERS = f"http_server_request_duration_seconds_count{{{TENANT}}}"
-# The same as the availability objective: 5xx, and answers that broke off while the client waited.
+# 5xx, and answers that broke off while the client waited.
 BROKEN = f'http_server_request_duration_seconds_count{{{TENANT}, error_type!~"|client_disconnect"}}'
+# What the engine refused although the client did nothing wrong: 429, or a credential of the gateway.
+REFUSING = f'taximeter_requests_total{{{TENANT}, taximeter_status_class="4xx", taximeter_fault=~"engine|gateway"}}'
+# Every wait of a stream for its first token, whatever ended it.
+WAIT = "taximeter_first_token_wait_seconds"
+STREAM = REQUEST + ', taximeter_stream="true"'
 # Names of both generations of the GenAI conventions.
 GAPS = quantiles("gen_ai_client_operation_time_per_output_chunk_seconds", "gen_ai_client_inference_time_per_output_chunk_seconds")
 STALLED = 'taximeter_end=~"upstream_stalled|client_stalled"'
-REQUESTS = f"taximeter_requests_total{{{REQUEST}}}"
 
 dashboard("operations", "Taximeter: operations", "Rates, errors, latency, engines, and the resources of the gateway itself.", [
     ("Now", [
         stat("Requests", f"sum (rate({ANSWERS}[$__rate_interval]))", "reqps", "All requests, of any model."),
-        stat("Broken answers", f"({share(BROKEN, ANSWERS)}) or vector(0)", "percentunit",
-             "Requests of any model with a 5xx status, from an engine or from the gateway, or with an answer that broke off."),
+        stat("Broken answers", f"(sum(rate({BROKEN}[$__rate_interval]) or rate({REFUSING}[$__rate_interval])) "
+             f"/ (sum(rate({ANSWERS}[$__rate_interval])) > 0)) or vector(0)", "percentunit",
+             "Requests of any model with a 5xx status, from an engine or from the gateway, or with an answer that broke off, and "
+             "requests that an engine refused although the client did nothing wrong."),
         stat("Open requests", f"sum(taximeter_requests_open{{{ANY}}})", "short", "Requests that are reserved on the ledger and have not ended."),
-        stat("First token, p95", quantiles("gen_ai_server_time_to_first_token_seconds")[1][0], "s"),
+        stat("First token, p95", quantiles(WAIT, labels=STREAM)[1][0], "s", "Waits of streams for their first token, whatever ended them."),
         stat("Gap between chunks, p95", GAPS[1][0], "s"),
         health("Ledger", f"min(taximeter_ledger_healthy{{{ANY}}})", "Every gateway can write its ledger."),
     ]),
@@ -167,15 +173,22 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, latency, engine
         graph("Refused and void", [(rate("taximeter_refusals_total", TENANT, "taximeter_refusal_code"), "{{taximeter_refusal_code}}"),
                              (rate("taximeter_voids_total", TENANT, "taximeter_void_reason"), "void: {{taximeter_void_reason}}")],
               "reqps", "Requests that the gateway refused, by error code. Reserved requests that used nothing, by reason."),
+        graph("Not served, by who has caused it", [(rate("taximeter_requests_total", REQUEST + ', taximeter_fault!=""', "taximeter_fault, taximeter_end"),
+                                                    "{{taximeter_fault}}: {{taximeter_end}}")], "reqps", stacked=True),
+        graph("Refused by limit", [(f"{rate('taximeter_limits_refusals_total', ANY, 'taximeter_kind')} or vector(0)", "{{taximeter_kind}}")], "reqps",
+              "Requests and connections above a limit: of a tenant (concurrency), or of the gateway."),
+        graph("Waits for a first token by their end", [(rate(f"{WAIT}_count", by="taximeter_outcome"), "{{taximeter_outcome}}")], "reqps",
+              "token: it came. left: the client left before it. failed: the engine or the gateway failed before it.", stacked=True),
     ]),
     ("Latency", [
-        graph("Time to first token", quantiles("gen_ai_server_time_to_first_token_seconds"), "s",
-              "Until the first event with generated content. Queue and prefill of the engine are part of it."),
+        graph("Time to first token", quantiles(WAIT, labels=STREAM), "s",
+              "Until the first event with generated content, or until the client left or the engine failed before it. Queue and prefill "
+              "of the engine are part of it."),
         graph("Gap between chunks", GAPS, "s"),
         graph("Time per output token", quantiles("gen_ai_server_time_per_output_token_seconds"), "s"),
         graph("Whole request", quantiles("gen_ai_server_request_duration_seconds"), "s"),
         graph("First token by model, p95",
-              [(f"histogram_quantile(0.95, {rate('gen_ai_server_time_to_first_token_seconds_bucket', by='le, gen_ai_request_model')})",
+              [(f"histogram_quantile(0.95, {rate(f'{WAIT}_bucket', STREAM, 'le, gen_ai_request_model')})",
                 "{{gen_ai_request_model}}")], "s"),
         graph("Stalls", [(rate("taximeter_requests_total", f"{REQUEST}, {STALLED}", "taximeter_end"), "{{taximeter_end}}"),
                          (rate("taximeter_answers_left_total", ANY, "taximeter_kind"), "client left: {{taximeter_kind}}")], "reqps",
@@ -219,6 +232,8 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, latency, engine
 
 COST = f'taximeter_cost_total{{{REQUEST}, taximeter_currency="$currency"}}'
 TOKENS = f"taximeter_tokens_total{{{REQUEST}}}"
+USAGE = f"taximeter_usage_total{{{REQUEST}}}"
+UNPRICED = f'taximeter_unpriced_total{{{REQUEST}, taximeter_cause!~"no_quantity|too_large"}}'
 # Seconds of this month that are over, and seconds of the whole month.
 GONE = "((day_of_month() - 1) * 86400 + hour() * 3600 + minute() * 60)"
 MONTH = "(days_in_month() * 86400)"
@@ -245,8 +260,7 @@ dashboard("money", "Taximeter: tokens and money",
         stat("Per million tokens, $currency", MILLION.format(by="", cost=COST, tokens=TOKENS), MONEY, "Input and output."),
         stat("Reported by engines", share(f'taximeter_tokens_total{{{REQUEST}, taximeter_usage_source="reported"}}', TOKENS),
              "percentunit", "Share of tokens that engines reported. Taximeter counted the others."),
-        stat("Without a price", f"({share(f'taximeter_unpriced_total{{{REQUEST}}}', REQUESTS)}) or vector(0)", "percentunit",
-             "Share of requests whose cost is unknown."),
+        stat("Without a price", f"({share(UNPRICED, USAGE)}) or vector(0)", "percentunit", "Share of requests for which a price is missing."),
         graph("Spend per hour by tenant, $currency", [(f"sum by (taximeter_tenant) (rate({COST}[$__rate_interval])) * 3600",
                                             "{{taximeter_tenant}}")], MONEY, stacked=True),
         graph("Spend per hour by model, $currency", [(f"sum by (gen_ai_response_model) (rate({COST}[$__rate_interval])) * 3600",
@@ -271,6 +285,9 @@ dashboard("money", "Taximeter: tokens and money",
                 "output that is reasoning")], "percentunit"),
         graph("Tokens of a request", [(f"histogram_quantile({q}, {SIZES})", f"{{{{gen_ai_token_type}}}}, {word}")
                                       for q, word in [(0.95, "p95"), (0.5, "p50")]], "short"),
+        graph("Source of usage", [(rate("taximeter_usage_total", by="taximeter_usage_source, taximeter_usage_reason"),
+                                   "{{taximeter_usage_source}} {{taximeter_usage_reason}}")], "reqps",
+              "Requests by the weakest source of what they used, and why it is not the engine's report.", stacked=True),
         graph("Source of token counts",
               [(rate("taximeter_tokens_total", by="taximeter_usage_source"), "{{taximeter_usage_source}}"),
                (f"{rate('taximeter_usage_recounts_total', ANY + ', taximeter_usage_agrees=' + chr(34) + 'false' + chr(34))}",

@@ -217,7 +217,7 @@ fn an_upstream_is_healthy_while_it_answers_and_nothing_is_said_of_it_before() {
         lines.next().map(|line| line.rsplit(' ').next().map(str::to_owned).expect("a value"))
     };
     assert_eq!(healthy(), None);
-    for (status, told) in [("200 OK", "1"), ("503 Busy", "0"), ("429 Busy", "1")] {
+    for (status, told) in [("200 OK", "1"), ("503 Busy", "0"), ("400 No", "1"), ("429 Busy", "0")] {
         let mut client = gateway.chat("Connection: close\r\n", CHAT);
         engine.answer_once(&answer(status, "application/json", CHAT_ANSWER));
         client.answer();

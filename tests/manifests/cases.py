@@ -21,7 +21,7 @@ GATEWAY = {
     },
     "own-objectives": {
         **ENGINE, "prometheusRule": {
-            "enabled": True, "targets": {"first_token": 0.9, "availability": 0.9995}, "bounds": {"first_token": 0.5},
+            "enabled": True, "targets": {"first_token": 0.9, "availability": 0.9995}, "bounds": {"first_token": 0.5, "availability": 2.5},
             "runbooks": "https://runbooks.example/taximeter/",
         },
     },

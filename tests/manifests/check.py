@@ -455,8 +455,10 @@ def check_objectives(things):
         if before != after:
             changed[before["record"], before["labels"]["slo"]] = after["expr"]
             expect({**before, "expr": after["expr"]} == after, f"{before} has become {after}")
-    bound = changed.pop(("taximeter:slo_bad:total", "first_token"), "")
-    expect('{le="0.5"}' in bound and "0.25" not in bound, f"the bound of the first token is in {bound}")
+    for record in ("taximeter:slo_bad:total", "taximeter:slo_all:total"):
+        for objective, ours, theirs in (("first_token", "0.25", "0.5"), ("availability", "7.5", "2.5")):
+            bound = changed.pop((record, objective), "")
+            expect(f'le="{theirs}"' in bound and f'le="{ours}"' not in bound, f"the bound of {objective} is in {bound}")
     targets = {("taximeter:slo_target:ratio", slo): f"vector({part})" for slo, part in (("first_token", 0.9), ("availability", 0.9995))}
     expect(changed == targets, f"of the rules these are others: {changed}")
 

@@ -61,13 +61,27 @@ def alerts():
     return {rule["alert"]: rule["annotations"]["runbook"] for group in groups for rule in group["rules"] if "alert" in rule}
 
 
+def fires(test):
+    return any(case.get("exp_alerts") for case in test.get("alert_rule_test", []))
+
+
+def recovered_in(test):
+    """The alerts that fire in a test and are silent later in it."""
+    states = {}
+    for case in test.get("alert_rule_test", []):
+        states.setdefault(case["alertname"], []).append(bool(case.get("exp_alerts")))
+    return [alert for alert, fired in states.items() if any(fired) and not fired[-1]]
+
+
 def check_alerts():
     tests = yaml.safe_load((DEPLOY / "prometheus" / "taximeter.test.yaml").read_text())["tests"]
     cases = [case for test in tests for case in test.get("alert_rule_test", [])]
     fired = {case["alertname"] for case in cases if case.get("exp_alerts")}
-    silent = {case["alertname"] for case in cases if not case.get("exp_alerts")}
+    recovered = {alert for test in tests for alert in recovered_in(test)}
+    quiet = [{case["alertname"] for case in test.get("alert_rule_test", [])} for test in tests if not fires(test)]
     for alert, page in alerts().items():
-        expect(alert in fired and alert in silent, f"{alert} is not seen both firing and silent")
+        expect(alert in fired and alert in recovered, f"{alert} is not seen firing, and silent after that")
+        expect(sum(alert in names for names in quiet) > 1, f"{alert} is not seen silent where all is well and where nobody asks")
         page = DEPLOY.parent / page
         expect(page.exists() and alert in page.read_text(), f"{alert} has no page {page}")
     known = {pathlib.Path(page).name for page in alerts().values()}
@@ -76,7 +90,7 @@ def check_alerts():
     tool("promtool", "check", "config", DEPLOY / "prometheus" / "prometheus.yaml")
     tool("promtool", "test", "rules", DEPLOY / "prometheus" / "taximeter.test.yaml")
     tool("amtool", "check-config", DEPLOY / "prometheus" / "alertmanager.yaml")
-    return f"{len(alerts())} alerts, each seen firing and silent, each with a page"
+    return f"{len(alerts())} alerts, each seen firing, silent again, and silent where nobody asks, each with a page"
 
 
 BAD_HTTP = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}"
@@ -182,6 +196,29 @@ def queries_of_pages():
             yield from ((page.name, line) for line in block.strip().splitlines())
 
 
+def queries_of_keda(job):
+    """Those of the example, of the gateways of a job."""
+    scaled = yaml.safe_load((DEPLOY / "examples" / "kubernetes" / "keda.yaml").read_text())
+    for trigger in scaled["spec"]["triggers"]:
+        query = trigger["metadata"]["query"].replace('job="taximeter", namespace="models", pod=~"vllm-.*"', f'job="{job}"')
+        yield query, float(trigger["metadata"]["threshold"])
+
+
+def check_impatience(prometheus, watched):
+    """Where each client leaves before its first token, the objective is missed, and KEDA is asked for more engines."""
+    job = "impatient"
+    *_, scaling = queries_of_keda(job)
+    for query, most in ((f'taximeter:slo_bad:ratio5m{{job="{job}", slo="first_token"}}', BROKEN_MIN), scaling):
+        def is_bad():
+            watched[job].leave({**stage.CHAT, "stream": True}, "prefill_ms=20000", seconds=0.8)
+            return any(value > most for value in ask(prometheus, query))
+
+        with contextlib.suppress(AssertionError):
+            stage.patiently(is_bad, query)
+            continue
+        expect(False, f"nobody gets a token, and {query} is {ask(prometheus, query)}")
+
+
 def check_queries(folder, made):
     generations = ("v1_41", "latest")
     asked = {title: query for genai in generations for title, query in queries(made, genai)}
@@ -189,7 +226,7 @@ def check_queries(folder, made):
         more = setting(folder, f"127.0.0.1:{stage.free_port()}", strange)
         more["upstreams"].append({"name": "local", "url": f"http://{engine}", "dialect": "vllm"})
         watched = {job: gateways.enter_context(stage.gateway(folder, job, engine, telemetry, more)) for job, telemetry in
-                   [*((genai, {"genai": genai}) for genai in generations), ("refused", {})]}
+                   [*((genai, {"genai": genai}) for genai in generations), *((job, {}) for job in ("refused", "busy", "impatient"))]}
         url = gateways.enter_context(prometheus(folder, watched))
         waiting = set(asked)
 
@@ -209,7 +246,9 @@ def check_queries(folder, made):
             stage.patiently(all_answer, "an answer to every query")
         for title in sorted(waiting):
             expect(False, f"{title}: no answer to {asked[title]}")
-        check_headline(url, made, watched["refused"])
+        check_headline(url, made, watched, ("refused", 503))
+        check_headline(url, made, watched, ("busy", 429))
+        check_impatience(url, watched)
         # What they ask for may not have happened here.
         for page, query in queries_of_pages():
             try:
@@ -220,12 +259,13 @@ def check_queries(folder, made):
     return f"{len(made)} dashboards, {panels} panels, {len(asked)} queries, each answered by Prometheus"
 
 
-def check_headline(prometheus, made, gateway):
+def check_headline(prometheus, made, watched, refusing):
     """An engine that refuses everything is what the operations dashboard shows first, and the objective of availability."""
-    headline = dict(queries({"operations": made["operations"]}, "refused"))["refused: operations: Broken answers: "]
-    for query in (headline, 'taximeter:slo_bad:ratio5m{job="refused", slo="availability"}'):
+    job, status = refusing
+    headline = dict(queries({"operations": made["operations"]}, job))[f"{job}: operations: Broken answers: "]
+    for query in (headline, f'taximeter:slo_bad:ratio5m{{job="{job}", slo="availability"}}'):
         def most_is_broken():
-            assert gateway.ask("/v1/chat/completions", stage.CHAT, x_simulate="status=503") == 503
+            assert watched[job].ask("/v1/chat/completions", stage.CHAT, x_simulate=f"status={status}") == status
             return any(value > BROKEN_MIN for value in ask(prometheus, query))
 
         with contextlib.suppress(AssertionError):

@@ -96,6 +96,13 @@ class Gateway:
         sent |= {name.replace("_", "-"): text for name, text in headers.items()}
         return get(self.url + path, sent, json.dumps(body).encode())[0]
 
+    def leave(self, body, simulate, seconds):
+        """Asks, and closes the connection after this time."""
+        sent = {"content-type": "application/json", "x-simulate": simulate}
+        asking = urllib.request.Request(self.url + "/v1/chat/completions", json.dumps(body).encode(), sent)
+        with contextlib.suppress(OSError), urllib.request.urlopen(asking, timeout=seconds) as answer:
+            answer.read()
+
     def ride(self):
         """Every kind of request that has metrics of its own; how many chats of them were answered well."""
         for _ in range(2):

@@ -144,8 +144,8 @@ pub(super) struct RefusedQuestion {
 pub(super) struct UpstreamFailure {
     /// The time of the failure.
     pub(super) at: Timestamp,
-    /// `upstream_connect`, `upstream_timeout`, `upstream_reset`, `upstream_protocol` or
-    /// `status_5xx`. If the answer had begun, the `end` of the request: `upstream_stalled` and so on.
+    /// `upstream_connect`, `upstream_timeout`, `upstream_reset`, `upstream_protocol`, `status_429`,
+    /// `status_5xx` or `credential`. If the answer had begun, the `end` of the request: `upstream_stalled` and so on.
     pub(super) cause: &'static str,
 }
 

@@ -214,7 +214,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     let (tokenizers, loaded) = load::tokenizers(&config)?;
     let (tls, admin_tls) = (load::tls(&config)?, load::admin_tls(&config)?);
     let (otel, ignored) = config.otel(&|name| std::env::var(name).ok());
-    let telemetry = Arc::new(Telemetry::new(log, &config, &otel, &id, clock::wall()));
+    let telemetry = Arc::new(Telemetry::new(log, &config, &otel, clock::wall()));
     let panicked = telemetry.clone();
     panics::on_panic(move |place| panicked.emit(&Panicked { place }));
     tell::ignored(&telemetry, &ignored);
@@ -236,6 +236,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
         },
         &|record| tariffs.charge_again(record),
     )?;
+    telemetry.metrics.describe(journal.identity().id);
     tell::recovery(&telemetry, &recovery);
     let rules = Rules { config, tariffs, tokenizers };
     let background = runtime.handle().clone();

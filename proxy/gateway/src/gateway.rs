@@ -20,7 +20,7 @@ use taximeter_system::clock;
 use taximeter_system::memory::Memory;
 use taximeter_system::process::Footprint;
 use taximeter_telemetry::events::{CountSkipped, DialectGuessed, UpstreamRecognised};
-use taximeter_telemetry::{Telemetry, Vitals};
+use taximeter_telemetry::{Telemetry, UpstreamVitals, Vitals};
 use taximeter_tokenizer::Tokenizer;
 use tokio::sync::{Semaphore, watch};
 
@@ -389,13 +389,10 @@ impl ProcessState {
         }
     }
 
-    /// Whether each upstream does, of which that is known.
-    fn upstreams(&self) -> Vec<(Arc<str>, bool)> {
+    /// How each upstream does.
+    fn upstreams(&self) -> Vec<UpstreamVitals> {
         let upstream_states = self.upstream_states.lock().unwrap_or_else(PoisonError::into_inner);
-        let does = |upstream_state: &Arc<UpstreamState>| {
-            Some((upstream_state.name.clone(), upstream_state.health.known().is_healthy()?))
-        };
-        upstream_states.iter().filter_map(does).collect()
+        upstream_states.iter().map(|state| state.health.vitals(state.name.clone())).collect()
     }
 
     /// Whether requests can be reserved: what is written, and where to.
@@ -481,7 +478,7 @@ mod tests {
         let config = Config::zero("http://127.0.0.1:1").unwrap();
         let (otel, _) = config.otel(&|_| None);
         let log = Log::quiet(LogFormat::Json).unwrap();
-        let telemetry = Telemetry::new(log, &config, &otel, "g", clock::wall());
+        let telemetry = Telemetry::new(log, &config, &otel, clock::wall());
         let skipped = || {
             let vitals = Vitals::default();
             let metrics = telemetry.metrics.exposition(&vitals, ExpositionFormat::Text);

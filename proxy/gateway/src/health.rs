@@ -1,10 +1,10 @@
 //! The health of an upstream, derived from the results of its requests.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use taximeter_telemetry::{UpstreamCounts, UpstreamVitals};
 
 /// The cause of a failure to connect.
 const UNREACHABLE: &str = "upstream_connect";
@@ -19,6 +19,12 @@ pub struct Health {
     /// Since the last answer.
     failures: AtomicU64,
     last_failure: Mutex<Option<Failure>>,
+    /// Answers that began well.
+    began: AtomicU64,
+    /// Requests that got none.
+    refused: AtomicU64,
+    /// Those that broke off.
+    broke_off: AtomicU64,
 }
 
 /// A request that an upstream has failed.
@@ -64,6 +70,9 @@ impl Default for Health {
             answered_at: AtomicI64::new(NEVER),
             failures: AtomicU64::new(0),
             last_failure: Mutex::new(None),
+            began: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            broke_off: AtomicU64::new(0),
         }
     }
 }
@@ -71,6 +80,7 @@ impl Default for Health {
 impl Health {
     /// It has answered.
     pub fn answered(&self, at: Timestamp) {
+        self.began.fetch_add(1, Relaxed);
         self.answered_at.store(at.as_microsecond(), Relaxed);
         // A failure is rare: the line is not written to while there is none.
         if self.failures.load(Relaxed) > 0 {
@@ -78,11 +88,32 @@ impl Health {
         }
     }
 
-    /// It has not, or has failed in the middle of it.
+    /// It has not.
     pub fn failed(&self, at: Timestamp, cause: &'static str) {
+        self.refused.fetch_add(1, Relaxed);
+        self.note(at, cause);
+    }
+
+    /// It has failed in the middle of an answer.
+    pub(crate) fn broke_off(&self, at: Timestamp, cause: &'static str) {
+        self.broke_off.fetch_add(1, Relaxed);
+        self.note(at, cause);
+    }
+
+    fn note(&self, at: Timestamp, cause: &'static str) {
         self.failures.fetch_add(1, Relaxed);
         let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
         *last = Some(Failure { at, cause });
+    }
+
+    /// How it does, for telemetry.
+    pub(crate) fn vitals(&self, name: Arc<str>) -> UpstreamVitals {
+        let counts = UpstreamCounts {
+            answered: self.began.load(Relaxed),
+            failed: self.refused.load(Relaxed),
+            broke_off: self.broke_off.load(Relaxed),
+        };
+        UpstreamVitals { name, healthy: self.known().is_healthy(), counts }
     }
 
     /// What is known now.

@@ -25,7 +25,7 @@ impl HeldBytes {
     pub fn add(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.bytes += bytes;
         if self.total.fetch_add(bytes, Relaxed) + bytes > self.bytes_max {
-            return Err(Refusal::Overloaded);
+            return Err(Refusal::Overloaded { limit: "bodies_total_bytes_max" });
         }
         Ok(())
     }

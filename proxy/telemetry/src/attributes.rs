@@ -6,6 +6,7 @@ use taximeter_ledger::End;
 use taximeter_pricing::Flag;
 
 use super::bounded::{OTHER, OTHER_ERROR};
+use super::fault::Fault;
 use super::names::key;
 
 /// The version of HTTP that we speak to engines.
@@ -21,8 +22,12 @@ pub(super) struct RequestKind {
     pub(super) request_model: Option<Box<str>>,
     pub(super) response_model: Option<Box<str>>,
     pub(super) error_type: Option<Box<str>>,
-    /// `None` for one that is on no record.
+    /// `None` for one whose end was counted before.
     pub(super) end: Option<End>,
+    /// The status that its client got.
+    pub(super) told: Option<u16>,
+    /// Whose fault it is that it was not served.
+    pub(super) fault: Option<Fault>,
     pub(super) method: &'static str,
     /// Of the client's HTTP.
     pub(super) version: Version,
@@ -80,6 +85,8 @@ pub(super) struct Attributes {
     /// `error.type`, on those instruments that have it.
     pub(super) error: Option<Label>,
     pub(super) work: Work,
+    /// How it ended, on the counter of requests.
+    pub(super) ended: Vec<Label>,
     /// On the HTTP instrument that faces clients.
     pub(super) http_server: Vec<Label>,
     /// On the one that faces the engine; `None` without a known engine.
@@ -104,6 +111,7 @@ impl Attributes {
         let error = kind.error_type.as_deref().map(|word| label(key::ERROR_TYPE, word));
         Self {
             genai,
+            ended: ended(kind),
             work: work(&kind.operation),
             http_server: http_server(
                 (scheme, kind.method, kind.version),
@@ -122,6 +130,17 @@ impl Attributes {
     pub(super) fn with(&self, more: impl IntoIterator<Item = Label>) -> Vec<Label> {
         self.genai.iter().cloned().chain(more).collect()
     }
+}
+
+/// How a request ended: its end, the class of the status that its client got, and whose fault it is.
+fn ended(kind: &RequestKind) -> Vec<Label> {
+    let class = kind.told.map(|status| format!("{}xx", status / 100));
+    let labels = [
+        kind.end.map(|end| Label::new(key::END, end.as_str())),
+        class.map(|class| Label::new(key::STATUS_CLASS, class)),
+        kind.fault.map(|fault| Label::new(key::FAULT, fault.as_str())),
+    ];
+    labels.into_iter().flatten().collect()
 }
 
 fn label(key: &'static str, value: &str) -> Label {

@@ -15,6 +15,7 @@ use taximeter_meter::Measurement;
 
 use super::event::Event;
 use super::exemplar::Origin;
+use super::fault::Fault;
 use super::log::Log;
 use super::metrics::Metrics;
 use super::names::log_event::LogEvent;
@@ -22,6 +23,7 @@ use super::names::{Instrument, key};
 use super::recorded::RecordedRequest;
 use super::requests::Failed;
 use super::trace::Found;
+use super::wait::Wait;
 
 pub use self::access::RequestEnded;
 pub use self::background::{CompletionDelayed, RequestCompleted};
@@ -29,7 +31,7 @@ pub use self::config::{ConfigRejected, ConfigReloaded};
 pub use self::dialect::{DialectGuessed, QuestionRefused, UpstreamRecognised};
 pub use self::ledger::{
     ClockTurned, DetailsRemoved, EntryLost, EntryRejected, HistoryRemoved, JournalChanged,
-    LedgerSlow, NotSealed, RoomTurned, Sealed, StoreFailed,
+    LedgerSlow, NotSealed, RequestDied, RoomTurned, Sealed, StoreFailed,
 };
 pub use self::sent::{EventsPushed, TelemetryPushed};
 pub use self::tls::CertificateReloaded;
@@ -107,16 +109,23 @@ pub struct RequestSettled<'a> {
     pub measurement: &'a Measurement,
     /// The time from its head until its reservation was on the ledger. Then the engine was called.
     pub waited: Duration,
+    /// Whose fault it is that it was not served; `None` if it was.
+    pub fault: Option<Fault>,
+    /// The wait for its first token, if it waited for one.
+    pub wait: Option<Wait>,
     /// Its trace, where it has one.
     pub trace: Option<Found>,
 }
 
 impl Event for RequestSettled<'_> {
     fn count(&self, to: &Metrics) {
-        let Self { method, version, record, measurement, waited, trace } = self;
+        let Self { method, version, record, measurement, waited, fault, wait, trace } = self;
         let origin = Origin { request: record.id, trace: *trace, at: record.ended_at };
         let waited = waited.as_secs_f64();
-        let request = RecordedRequest { to: &to.instruments, record, measurement, waited, origin };
+        let (fault, wait) = (*fault, *wait);
+        let instruments = &to.instruments;
+        let request =
+            RecordedRequest { to: instruments, record, measurement, waited, origin, fault, wait };
         to.requests.record((method, *version), request);
         let counts = &self.measurement.counts;
         for (kind, count) in [
@@ -225,6 +234,8 @@ pub struct RequestRefused<'a> {
     pub request_id: &'a str,
     /// The error code.
     pub code: &'static str,
+    /// The limit of the gateway that was reached, as a fixed word, if one was.
+    pub limit: Option<&'static str>,
     /// The text of the error.
     pub message: String,
 }
@@ -233,6 +244,9 @@ impl Event for RequestRefused<'_> {
     fn count(&self, to: &Metrics) {
         self.http.count(to);
         self.http.count_by(to, Instrument::Refusals, (key::CODE, self.code));
+        if let Some(limit) = self.limit {
+            self.http.count_by(to, Instrument::LimitRefusals, (key::KIND, limit));
+        }
     }
 
     fn line(&self, to: &Log) {
@@ -475,6 +489,7 @@ pub struct ConnectionRefused {
 impl Event for ConnectionRefused {
     fn count(&self, to: &Metrics) {
         to.count(Instrument::ConnectionsRefused, 1, &[]);
+        to.count(Instrument::LimitRefusals, 1, &[(key::KIND, self.reason)]);
     }
 
     fn line(&self, to: &Log) {

@@ -69,6 +69,7 @@ mod event;
 pub mod events;
 mod exemplar;
 pub mod exports;
+mod fault;
 mod inference;
 mod instruments;
 mod line;
@@ -94,6 +95,8 @@ pub mod spans;
 pub mod trace;
 mod trace_context;
 mod traces;
+mod usage_source;
+mod wait;
 
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -114,12 +117,15 @@ use trace::{Fate, Found, RequestTrace, SERVER};
 pub use active::Active;
 pub use event::Event;
 pub use exemplar::Origin;
-pub use metrics::{Metrics, Vitals};
+pub use fault::Fault;
+pub use metrics::{Metrics, UpstreamCounts, UpstreamVitals, Vitals};
 pub use names::log_event::LogEvent;
 pub use prometheus::{Exposition, ExpositionFormat};
-pub use requests::{Completed, Failed};
+pub use recorded::Completed;
+pub use requests::Failed;
 pub use trace_context::TraceContext;
 pub(crate) use traces::Traces;
+pub use wait::{Wait, WaitOutcome};
 
 /// The telemetry of a gateway.
 pub struct Telemetry {
@@ -136,21 +142,15 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// The telemetry of the gateway `gateway`, without any samples yet.
-    pub fn new(
-        log: Log,
-        config: &Config,
-        otel: &OtelSettings,
-        gateway: &str,
-        since: Timestamp,
-    ) -> Self {
+    /// The telemetry of a gateway, without any samples yet.
+    pub fn new(log: Log, config: &Config, otel: &OtelSettings, since: Timestamp) -> Self {
         let sampling = otel.traces.as_ref().map(|export| export.sampling.clone());
         let traces = sampling.map(|sampling| Traces::new(sampling, otel.genai));
         let logs = otel.logs.as_ref().map(|_| Logs::new(otel.genai));
         log.limit(&config.limits);
         Self {
             log: log.pushing(logs),
-            metrics: Metrics::new(config, otel, gateway, since),
+            metrics: Metrics::new(config, otel, since),
             traces,
             has_events: otel.events,
             exports: Exports::default(),

@@ -1,13 +1,14 @@
 //! All metrics of the gateway, and how they are read.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use http::Method;
 use jiff::Timestamp;
 use taximeter_config::{Config, GenAi, HistogramBuckets, OtelSettings, Upstream};
 use taximeter_journal::room::Room;
+use taximeter_ledger::LedgerId;
 use taximeter_system::process::Footprint;
 
 use super::active::{Active, ActiveRequests};
@@ -22,8 +23,10 @@ use super::resource::resource;
 pub struct Metrics {
     pub(super) instruments: Instruments,
     pub(super) requests: Requests,
-    /// The attributes of the resource that they describe.
-    pub resource: BTreeMap<String, String>,
+    /// The configured attributes of the resource that they describe.
+    configured: BTreeMap<String, String>,
+    /// The ledger of the gateway, once it is open.
+    ledger: OnceLock<LedgerId>,
     /// The start of counting.
     pub since: Timestamp,
     open: Arc<Series<Number>>,
@@ -57,18 +60,35 @@ pub struct Vitals {
     pub log_lines_lost: u64,
     /// The resources that the process uses.
     pub process: Footprint,
-    /// The upstreams whose state is known, and whether they are healthy.
-    pub upstreams: Vec<(Arc<str>, bool)>,
+    /// The upstreams.
+    pub upstreams: Vec<UpstreamVitals>,
+}
+
+/// How an upstream does.
+#[derive(Debug)]
+pub struct UpstreamVitals {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Whether its last request was answered; `None` before the first.
+    pub healthy: Option<bool>,
+    /// How many requests it has answered and failed.
+    pub counts: UpstreamCounts,
+}
+
+/// How many requests an upstream has answered and failed since the start.
+#[derive(Debug, Clone, Copy)]
+pub struct UpstreamCounts {
+    /// Answers that began well.
+    pub answered: u64,
+    /// Requests that got none, or one that refuses whatever is asked.
+    pub failed: u64,
+    /// Answers that began well and broke off.
+    pub broke_off: u64,
 }
 
 impl Metrics {
-    /// Nothing told yet, by the gateway of this name.
-    pub(super) fn new(
-        config: &Config,
-        otel: &OtelSettings,
-        gateway: &str,
-        since: Timestamp,
-    ) -> Self {
+    /// Nothing told yet.
+    pub(super) fn new(config: &Config, otel: &OtelSettings, since: Timestamp) -> Self {
         let pushed = otel.metrics.as_ref().map(|export| export.histograms);
         let has_native =
             config.telemetry.native_histograms || pushed == Some(HistogramBuckets::Exponential);
@@ -89,7 +109,8 @@ impl Metrics {
                 servers(config),
                 config.scheme(),
             ),
-            resource: resource(&otel.resource, gateway),
+            configured: otel.resource.clone(),
+            ledger: OnceLock::new(),
             since,
             open,
             active: ActiveRequests::default(),
@@ -100,6 +121,17 @@ impl Metrics {
             has_native,
             scrapes_native: config.telemetry.native_histograms,
         }
+    }
+
+    /// The ledger is open. Before, nothing is told to anybody.
+    pub fn describe(&self, ledger: LedgerId) {
+        // A process opens one ledger.
+        let _ = self.ledger.set(ledger);
+    }
+
+    /// The attributes of the resource that they describe.
+    pub fn resource(&self) -> BTreeMap<String, String> {
+        resource(&self.configured, self.ledger.get().copied())
     }
 
     /// Another configuration is in force.
@@ -172,15 +204,25 @@ impl Metrics {
                 self.instruments.number(Instrument::ProcessCpuTime, mode).set(seconds);
             }
         }
-        for (name, healthy) in upstreams {
-            let name = vec![Label::new(key::UPSTREAM, name.to_string())];
-            let healthy = f64::from(u8::from(*healthy));
-            self.instruments.number(Instrument::UpstreamHealthy, name).set(healthy);
+        for UpstreamVitals { name, healthy, counts } in upstreams {
+            let name = || Label::new(key::UPSTREAM, name.to_string());
+            if let Some(healthy) = healthy {
+                let healthy = f64::from(u8::from(*healthy));
+                self.instruments.number(Instrument::UpstreamHealthy, vec![name()]).set(healthy);
+            }
+            for (outcome, count) in [
+                ("answered", counts.answered),
+                ("failed", counts.failed),
+                ("broke_off", counts.broke_off),
+            ] {
+                let labels = vec![name(), Label::new(key::OUTCOME, outcome)];
+                self.instruments.count(Instrument::UpstreamAnswers, labels).absolute(count);
+            }
         }
         let mut readings = self.instruments.readings();
         // Of one that is no longer configured nothing is known.
         let is_there = |reading: &Reading| {
-            let mut names = upstreams.iter().map(|(name, _)| &**name);
+            let mut names = upstreams.iter().map(|upstream| &*upstream.name);
             names.any(|name| reading.labels().iter().any(|label| label.value() == name))
         };
         readings.retain(|(instrument, reading)| match instrument {
@@ -194,7 +236,7 @@ impl Metrics {
     /// Starts a scrape.
     pub fn exposition(&self, vitals: &Vitals, format: ExpositionFormat) -> Exposition {
         let scope = self.scope_labels.then_some(self.genai);
-        Exposition::new(format, scope, &self.resource, self.readings(vitals))
+        Exposition::new(format, scope, &self.resource(), self.readings(vitals))
     }
 }
 

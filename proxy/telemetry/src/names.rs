@@ -152,6 +152,12 @@ instruments! {
         "Duration of a request as the gateway sees it, from its head to the last byte.";
     ServerTimeToFirstToken: metric::GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, Histogram(FIRST_TOKEN),
         "s", Any, &[REQUEST], "Time to the first generated content of a stream.";
+    FirstTokenWait: "taximeter.first_token.wait", Histogram(FIRST_TOKEN), "s", Any,
+        &[REQUEST, &[key::STREAM, key::OUTCOME]],
+        "Wait for the first generated content: until it came (`token`), or until the client left \
+         (`left`) or the engine or the gateway failed (`failed`) before it. Of an answer that is no \
+         stream, until all of it. Requests that were refused for a mistake of their client are not \
+         in it.";
     ServerTimePerOutputToken: metric::GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Histogram(PER_TOKEN),
         "s", Any, &[REQUEST], "Time per output token after the first.";
     HttpServerRequestDuration: metric::HTTP_SERVER_REQUEST_DURATION, Histogram(HTTP), "s", Any,
@@ -172,11 +178,17 @@ instruments! {
         "HTTP requests of clients that are being answered.";
     Completions: "taximeter.completions", Counter, "{request}", Any, &[REQUEST],
         "Requests in the background whose usage has become known. It is counted then.";
-    Requests: "taximeter.requests", Counter, "{request}", Any, &[REQUEST, &[key::END]],
-        "Requests, by their end.";
+    Requests: "taximeter.requests", Counter, "{request}", Any,
+        &[REQUEST, &[key::END, key::STATUS_CLASS, key::FAULT]],
+        "Requests that have a record, and those that were admitted, used nothing, and came in a flood: \
+         by their end, the class of the status, and who has caused that they were not served.";
     Tokens: "taximeter.tokens", Counter, "{token}", Any,
         &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
         "Tokens, by type and by the source of the number.";
+    Usage: "taximeter.usage", Counter, "{request}", Any,
+        &[REQUEST, &[key::SOURCE, key::USAGE_REASON]],
+        "Requests that owe something, by the weakest source of what they used, and by the reason for \
+         it. Of a request in the background that is said when it is completed.";
     Sources: "taximeter.usage.sources", Counter, "{request}", Any,
         &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
         "Requests, by token type and by the source of the number (`reported`, `counted` or \
@@ -195,16 +207,19 @@ instruments! {
     Cost: "taximeter.cost", Counter, "{USD}", Any, &[REQUEST, &[key::CURRENCY]],
         "Cost of requests, approximate; of an unknown cost, the part that is known. The ledger has \
          the exact amounts.";
-    Unpriced: "taximeter.unpriced", Counter, "{request}", Any, &[REQUEST],
-        "Requests whose cost is unknown, or known in part only. Of a request in the background that \
-         is said when it is completed.";
+    Unpriced: "taximeter.unpriced", Counter, "{request}", Any, &[REQUEST, &[key::CAUSE]],
+        "Requests whose cost is unknown, or known in part only, by the reason: a price is missing, or \
+         what they used is unknown (`no_quantity`). Of a request in the background that is said when \
+         it is completed.";
     GatewayDuration: "taximeter.gateway.duration", Histogram(OWN), "s", Any, &[REQUEST],
         "Time that the gateway itself took before it sent the request to the upstream.";
     Refusals: "taximeter.refusals", Counter, "{request}", Any, &[&[key::CODE, key::TENANT]],
         "Requests that the gateway refused, by code.";
     LimitRefusals: "taximeter.limits.refusals", Counter, "{request}", Any,
         &[&[key::TENANT, key::KIND]],
-        "Requests that the gateway refused because of a tenant's limit, by limit.";
+        "Requests and connections that the gateway refused because of a limit, by limit: a tenant's \
+         (`concurrency`), or its own (`memory`, `file_descriptors`, `bodies_total_bytes_max`, \
+         `probes`, `connections_max`, `connections_per_peer_max`).";
     Voids: "taximeter.voids", Counter, "{request}", Any, &[&[key::REASON, key::TENANT]],
         "Admitted requests that used nothing, by reason.";
     UpstreamFaults: "taximeter.upstream.connect_failures", Counter, "{connection}", Any,
@@ -217,8 +232,13 @@ instruments! {
         &[&[key::UPSTREAM, key::CAUSE]],
         "Answers of an engine that are not valid HTTP, by cause.";
     UpstreamHealthy: "taximeter.upstream.healthy", Gauge, "1", Any, &[&[key::UPSTREAM]],
-        "1 if the upstream answered its last request without a 5xx. 0 if it could not be reached, \
-         answered 5xx or broke off. Absent before the first request.";
+        "1 if the upstream answered its last request. 0 if it could not be reached, answered 5xx or \
+         429, refused the gateway's credential, or broke off. Absent before the first request.";
+    UpstreamAnswers: "taximeter.upstream.answers", Counter, "{answer}", Any,
+        &[&[key::UPSTREAM, key::OUTCOME]],
+        "Requests to an upstream, by how it answered: as it should (`answered`), or as a 0 of \
+         `taximeter.upstream.healthy` says (`failed`). Answers that began as they should and broke off \
+         are also in `broke_off`.";
     MeterOddities: "taximeter.meter.oddities", Counter, "{event}", Any, &[&[key::KIND]],
         "Unexpected content in answers of engines, by kind.";
     AnswersLeft: "taximeter.answers.left", Counter, "{answer}", Any, &[&[key::KIND]],

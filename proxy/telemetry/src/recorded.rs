@@ -1,10 +1,12 @@
 //! A request that is on record, as its series need it.
 
-use taximeter_ledger::Record;
+use taximeter_ledger::{PendingRequest, Record, RecordCost, RecordUsage, UnknownCost};
 use taximeter_meter::Measurement;
 
 use super::exemplar::Origin;
+use super::fault::Fault;
 use super::instruments::Instruments;
+use super::wait::Wait;
 
 /// A request with a record.
 #[derive(Clone, Copy)]
@@ -15,6 +17,10 @@ pub(super) struct RecordedRequest<'a> {
     /// From its head until its engine was called, in seconds.
     pub(super) waited: f64,
     pub(super) origin: Origin,
+    /// Whose fault it is that it was not served.
+    pub(super) fault: Option<Fault>,
+    /// The wait for its first token, if it waited for one.
+    pub(super) wait: Option<Wait>,
 }
 
 impl RecordedRequest<'_> {
@@ -23,4 +29,19 @@ impl RecordedRequest<'_> {
     pub(super) fn called(&self, seconds: f64) -> f64 {
         (seconds - self.waited).max(0.0)
     }
+}
+
+/// A request whose usage was pending, and what it has used.
+#[derive(Debug, Clone, Copy)]
+pub struct Completed<'a> {
+    /// The request.
+    pub request: &'a PendingRequest,
+    /// `model` of the answer.
+    pub response_model: Option<&'a str>,
+    /// What it has used.
+    pub usage: &'a RecordUsage,
+    /// Its cost. `None` if it is unknown.
+    pub cost: Option<&'a RecordCost>,
+    /// Why the cost is unknown.
+    pub unknown: &'a [UnknownCost],
 }

@@ -7,15 +7,17 @@ use std::time::Duration;
 use ::metrics::Label;
 use dashmap::DashMap;
 use http::{Method, Version};
-use taximeter_ledger::{PendingRequest, RecordCost, RecordUsage};
+use taximeter_ledger::{End, PendingRequest, Record};
 
 use super::attributes::{Attributes, RequestKind, Server, http_client, http_server, method_label};
 use super::bounded::Bounded;
 use super::exemplar::Origin;
+use super::fault::Fault;
 use super::instruments::Instruments;
 use super::names::key;
-use super::recorded::RecordedRequest;
+use super::recorded::{Completed, RecordedRequest};
 use super::series::KindSeries;
+use super::wait::Wait;
 
 /// Model names that get a label of their own.
 const MODELS_MAX: usize = 200;
@@ -37,23 +39,18 @@ pub struct Failed<'a> {
     pub status: Option<u16>,
     /// `error.type`.
     pub error: &'a str,
+    /// How it ended.
+    pub end: End,
+    /// The status that its client got.
+    pub told: Option<u16>,
+    /// Whose fault it is that it was not served.
+    pub fault: Option<Fault>,
+    /// The wait for its first token, if it waited for one.
+    pub wait: Option<Wait>,
     /// The time since its engine was called.
     pub called: Duration,
     /// The time since the first byte was sent, or since its engine was called if nothing was sent.
     pub sent: Duration,
-}
-
-/// A request whose usage was pending, and what it has used.
-#[derive(Debug, Clone, Copy)]
-pub struct Completed<'a> {
-    /// The request.
-    pub request: &'a PendingRequest,
-    /// `model` of the answer.
-    pub response_model: Option<&'a str>,
-    /// What it has used.
-    pub usage: &'a RecordUsage,
-    /// Its cost. `None` if it is unknown.
-    pub cost: Option<&'a RecordCost>,
 }
 
 /// The series of all kinds of requests seen so far.
@@ -149,6 +146,8 @@ impl Requests {
             response_model: model(&record.response_model),
             error_type: record.error_type.as_deref().map(|word| self.errors.label(word).into()),
             end: Some(record.end),
+            told: record.status,
+            fault: request.fault,
             method: method_label(method),
             version,
             route: record.route.as_str().into(),
@@ -170,13 +169,40 @@ impl Requests {
             response_model: model(completed.response_model),
             error_type: None,
             end: None,
+            told: None,
+            fault: None,
             // Its HTTP request is counted where it is answered.
             method: method_label(&Method::POST),
             version: Version::HTTP_11,
             route: route.as_str().into(),
             status: None,
         };
-        self.series(kind).complete(to, completed.usage, completed.cost, origin);
+        self.series(kind).complete(to, completed, origin);
+    }
+
+    /// Records a request that was open when the gateway died: what it owes, as far as that is known.
+    pub(super) fn died(&self, to: &Instruments, record: &Record) {
+        let model = |name: &Option<String>| {
+            name.as_deref().map(|name| self.models.label_if_known(name).into())
+        };
+        let kind = RequestKind {
+            tenant: self.tenants.label(record.tenant.as_str()).into(),
+            operation: record.operation.as_str().into(),
+            upstream: record.upstream.as_str().into(),
+            provider: record.provider.as_str().into(),
+            request_model: model(&record.request_model),
+            response_model: model(&record.response_model),
+            error_type: record.error_type.as_deref().map(|word| self.errors.label(word).into()),
+            end: Some(record.end),
+            told: record.status,
+            fault: Some(Fault::Gateway),
+            method: method_label(&Method::POST),
+            version: Version::HTTP_11,
+            route: record.route.as_str().into(),
+            status: record.status,
+        };
+        let origin = Origin { request: record.id, trace: None, at: record.ended_at };
+        self.series(kind).died(to, record, origin);
     }
 
     /// Records a request that used nothing.
@@ -197,14 +223,19 @@ impl Requests {
             request_model: failed.request_model.map(|m| self.models.label_if_known(m).into()),
             response_model: None,
             error_type: Some(failed.error.into()),
-            end: None,
+            end: Some(failed.end),
+            told: failed.told,
+            fault: failed.fault,
             method: method_label(method),
             // Its HTTP request is counted where it is answered.
             version: Version::HTTP_11,
             route: "".into(),
             status: failed.status,
         };
-        self.series(kind).fail(to, [took, failed.called, failed.sent], origin);
+        let series = self.series(kind);
+        series.fail(to, [took, failed.called, failed.sent], origin);
+        series.count(to);
+        series.wait(to, failed.wait, origin);
     }
 
     fn series(&self, mut kind: RequestKind) -> Arc<KindSeries> {
@@ -246,6 +277,10 @@ mod tests {
                 request_model: Some(&model),
                 status: Some(404),
                 error: "404",
+                end: End::UpstreamRefused,
+                told: Some(404),
+                fault: Some(Fault::Client),
+                wait: None,
                 called: Duration::ZERO,
                 sent: Duration::ZERO,
             };

@@ -7,6 +7,7 @@ use opentelemetry_semantic_conventions::resource::{
     TELEMETRY_SDK_VERSION,
 };
 use taximeter_config::GenAi;
+use taximeter_ledger::LedgerId;
 
 /// The instrumentation scope of everything, and the name of what records it.
 pub(crate) const SCOPE: &str = "taximeter";
@@ -29,13 +30,13 @@ pub(super) const fn schema_url(genai: GenAi) -> &'static str {
     }
 }
 
-/// What is configured, and what this gateway knows of itself where it is not.
+/// What is configured, and what this gateway knows of itself where it is not. Its instance is its
+/// ledger: a host may have several gateways, and each of them counts for itself.
 pub(super) fn resource(
     configured: &BTreeMap<String, String>,
-    gateway: &str,
+    ledger: Option<LedgerId>,
 ) -> BTreeMap<String, String> {
     let mut resource: BTreeMap<String, String> = [
-        (SERVICE_INSTANCE_ID, gateway),
         (SERVICE_VERSION, VERSION),
         (TELEMETRY_SDK_LANGUAGE, "rust"),
         (TELEMETRY_SDK_NAME, SCOPE),
@@ -43,6 +44,7 @@ pub(super) fn resource(
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into();
+    resource.extend(ledger.map(|ledger| (SERVICE_INSTANCE_ID.to_owned(), ledger.to_string())));
     resource.extend(configured.clone());
     resource
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ::metrics::{CounterFn as _, Label};
-use taximeter_ledger::{End, RecordCost, RecordUsage};
+use taximeter_ledger::{End, Record, RecordCost, RecordUsage, UnknownCost, UnknownCostReason};
 use taximeter_pricing::{Flag, Member, Source};
 
 use super::attributes::{Attributes, Work, words};
@@ -12,13 +12,17 @@ use super::inference::Inference;
 use super::instruments::{Buckets, Count, Instruments, Number, SeriesSlot};
 use super::money;
 use super::names::{Instrument, key};
-use super::recorded::RecordedRequest;
+use super::recorded::{Completed, RecordedRequest};
+use super::usage_source::UsageSource;
+use super::wait::{Wait, WaitOutcome};
 
 /// `gen_ai.token.type`.
 const INPUT: &str = "input";
 const OUTPUT: &str = "output";
 /// Where a number may be known from.
 const SOURCES: [Source; 3] = [Source::Reported, Source::Counted, Source::Unknown];
+/// How many reasons there are for an unknown cost.
+const UNKNOWN_COSTS: usize = UnknownCostReason::TooLarge as usize + 1;
 /// How many flags there are.
 const FLAGS: usize = Flag::Pending as usize + 1;
 
@@ -39,6 +43,8 @@ pub(super) struct KindSeries {
     per_chunk: SeriesSlot<Buckets>,
     first_token: SeriesSlot<Buckets>,
     per_token: SeriesSlot<Buckets>,
+    /// By whether it is a stream, and by how the wait ended.
+    waits: [[SeriesSlot<Buckets>; WaitOutcome::COUNT]; 2],
     gateway: SeriesSlot<Buckets>,
     requests: SeriesSlot<Count>,
     completions: SeriesSlot<Count>,
@@ -46,12 +52,15 @@ pub(super) struct KindSeries {
     tokens: [[SeriesSlot<Count>; 2]; 2],
     /// Input and output, each by where it is known from.
     sources: [[SeriesSlot<Count>; SOURCES.len()]; 2],
+    /// By source and reason.
+    usage_sources: [SeriesSlot<Count>; UsageSource::COUNT],
     flags: [SeriesSlot<Count>; FLAGS],
     /// Input and output, each as reported and otherwise.
     recounts: [[SeriesSlot<Count>; 2]; 2],
     parts: [SeriesSlot<Count>; 3],
     cost: SeriesSlot<Number>,
-    unpriced: SeriesSlot<Count>,
+    /// By the reason.
+    unpriced: [SeriesSlot<Count>; UNKNOWN_COSTS],
 }
 
 impl KindSeries {
@@ -70,42 +79,41 @@ impl KindSeries {
             per_chunk: SeriesSlot::new(),
             first_token: SeriesSlot::new(),
             per_token: SeriesSlot::new(),
+            waits: Default::default(),
             gateway: SeriesSlot::new(),
             requests: SeriesSlot::new(),
             completions: SeriesSlot::new(),
             tokens: Default::default(),
             sources: Default::default(),
+            usage_sources: Default::default(),
             flags: Default::default(),
             recounts: Default::default(),
             parts: Default::default(),
             cost: SeriesSlot::new(),
-            unpriced: SeriesSlot::new(),
+            unpriced: Default::default(),
         }
     }
 
     /// Records a request that is on record.
     pub(super) fn record(&self, request: RecordedRequest<'_>) {
-        let RecordedRequest { to, record, origin, .. } = request;
+        let RecordedRequest { to, record, measurement, origin, .. } = request;
         self.record_http(request);
         let whole = record.timing.duration;
         self.record_durations(to, whole, request.called(whole), origin);
         if record.stream {
             self.record_stream(request);
         }
+        self.wait(to, request.wait, origin);
         self.gateway
             .get_or_init(|| to.buckets(Instrument::GatewayDuration, self.with([])))
             .record_from(record.timing.gateway, origin);
-        let end = record.end;
-        self.requests
-            .get_or_init(|| {
-                to.count(Instrument::Requests, self.with([Label::new(key::END, end.as_str())]))
-            })
-            .increment(1);
+        self.count(to);
         if record.is_pending() {
             self.record_flags(to, &record.usage);
         } else {
-            self.record_usage(to, &record.usage, origin);
-            self.record_cost(to, record.owed());
+            let is_unread = measurement.has_unread_output;
+            self.record_usage(to, &record.usage, (Some(record.end), is_unread), origin);
+            self.record_cost(to, record.owed(), &record.cost_unknown);
         }
         if let Some(inference) = &self.inference {
             inference.record(&self.attributes, request);
@@ -113,24 +121,33 @@ impl KindSeries {
     }
 
     /// Records the usage of a request that is on record since it was pending.
-    pub(super) fn complete(
-        &self,
-        to: &Instruments,
-        usage: &RecordUsage,
-        cost: Option<&RecordCost>,
-        origin: Origin,
-    ) {
+    pub(super) fn complete(&self, to: &Instruments, completed: &Completed<'_>, origin: Origin) {
+        let Completed { usage, cost, unknown, .. } = *completed;
         self.completions
             .get_or_init(|| to.count(Instrument::Completions, self.with([])))
             .increment(1);
-        self.record_usage(to, usage, origin);
-        self.record_cost(to, cost);
+        self.record_usage(to, usage, (None, false), origin);
+        self.record_cost(to, cost, unknown);
         if let Some(inference) = &self.inference {
             inference.record_tokens(to, &self.attributes, usage, origin);
         }
     }
 
-    fn record_cost(&self, to: &Instruments, cost: Option<&RecordCost>) {
+    /// Records a request that was open when the gateway died. Its times are not known.
+    pub(super) fn died(&self, to: &Instruments, record: &Record, origin: Origin) {
+        self.count(to);
+        // The usage of a request in the background is recorded once, when it is known.
+        if record.is_pending() {
+            return;
+        }
+        self.record_usage(to, &record.usage, (Some(record.end), false), origin);
+        self.record_cost(to, record.owed(), &record.cost_unknown);
+        if let Some(inference) = &self.inference {
+            inference.record_tokens(to, &self.attributes, &record.usage, origin);
+        }
+    }
+
+    fn record_cost(&self, to: &Instruments, cost: Option<&RecordCost>, unknown: &[UnknownCost]) {
         if let Some(cost) = cost {
             self.cost
                 .get_or_init(|| {
@@ -139,11 +156,25 @@ impl KindSeries {
                 })
                 .add(money::nearest(cost.amount));
         }
-        if RecordCost::is_unknown(cost) {
-            self.unpriced
-                .get_or_init(|| to.count(Instrument::Unpriced, self.with([])))
-                .increment(1);
+        // One that owes a share of GPUs has no reason: its cost is found when a bill is made.
+        let Some(cause) = Self::cause(unknown).filter(|_| RecordCost::is_unknown(cost)) else {
+            return;
+        };
+        if let Some(slot) = self.unpriced.get(cause as usize) {
+            slot.get_or_init(|| {
+                to.count(Instrument::Unpriced, self.with([Label::new(key::CAUSE, cause.as_str())]))
+            })
+            .increment(1);
         }
+    }
+
+    /// Why a cost is unknown: a price that is missing rather than what was used.
+    fn cause(unknown: &[UnknownCost]) -> Option<UnknownCostReason> {
+        let reasons = || unknown.iter().map(|unknown| unknown.reason);
+        let is_price = |reason: &UnknownCostReason| {
+            !matches!(reason, UnknownCostReason::NoQuantity | UnknownCostReason::TooLarge)
+        };
+        reasons().find(is_price).or_else(|| reasons().next())
     }
 
     /// Records one that used nothing: how long it was from its head, since its engine was called, and
@@ -155,6 +186,29 @@ impl KindSeries {
         if let Some(inference) = &self.inference {
             inference.fail(to, &self.attributes, called, origin);
         }
+    }
+
+    /// Counts one more request that ended so.
+    pub(super) fn count(&self, to: &Instruments) {
+        self.requests
+            .get_or_init(|| {
+                to.count(Instrument::Requests, self.with(self.attributes.ended.iter().cloned()))
+            })
+            .increment(1);
+    }
+
+    /// Records how long a request waited for its first token.
+    pub(super) fn wait(&self, to: &Instruments, wait: Option<Wait>, origin: Origin) {
+        let Some(Wait { is_stream, outcome, duration }) = wait else { return };
+        let [whole, streams] = &self.waits;
+        let slots = if is_stream { streams } else { whole };
+        let Some(slot) = slots.get(outcome as usize) else { return };
+        slot.get_or_init(|| {
+            let stream = is_stream.then(|| Label::new(key::STREAM, "true"));
+            let outcome = Label::new(key::OUTCOME, outcome.as_str());
+            to.buckets(Instrument::FirstTokenWait, self.with(stream.into_iter().chain([outcome])))
+        })
+        .record_from(duration.as_secs_f64(), origin);
     }
 
     fn with(&self, more: impl IntoIterator<Item = Label>) -> Vec<Label> {
@@ -227,7 +281,14 @@ impl KindSeries {
         }
     }
 
-    fn record_usage(&self, to: &Instruments, usage: &RecordUsage, origin: Origin) {
+    fn record_usage(
+        &self,
+        to: &Instruments,
+        usage: &RecordUsage,
+        (end, is_unread): (Option<End>, bool),
+        origin: Origin,
+    ) {
+        self.record_usage_source(to, UsageSource::of(usage, end, is_unread), end);
         let [input, output] = &self.usage;
         let [from_input, from_output] = &self.sources;
         for (slot, counts, sources, member, kind, tokens) in [
@@ -292,6 +353,18 @@ impl KindSeries {
                 slot.get_or_init(|| to.count(Instrument::Flags, labels())).increment(1);
             }
         }
+    }
+
+    /// Where the usage of a request is known from, and why; nothing if there is none.
+    fn record_usage_source(&self, to: &Instruments, usage: Option<UsageSource>, end: Option<End>) {
+        let Some(usage) = usage else { return };
+        let Some(slot) = self.usage_sources.get(usage.index()) else { return };
+        slot.get_or_init(|| {
+            let source = Label::new(key::SOURCE, usage.source());
+            let reason = usage.reason(end).map(|reason| Label::new(key::USAGE_REASON, reason));
+            to.count(Instrument::Usage, self.with(std::iter::once(source).chain(reason)))
+        })
+        .increment(1);
     }
 
     /// Where a number is known from, or that it is not.

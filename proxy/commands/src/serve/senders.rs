@@ -36,10 +36,11 @@ pub(super) fn otlp(
     let begin =
         |signal: &pusher::Signal, exporter| gateway.telemetry.exports.begin(signal.name, exporter);
     let metrics = &gateway.telemetry.metrics;
+    let resource = metrics.resource();
     let mut pushers = Vec::new();
     if let Some(MetricsExport { exporter, interval, temporality, histograms }) = &otel.metrics {
         let form = (*temporality, *histograms);
-        let source = MetricsSource::new(metrics.genai, &metrics.resource, metrics.since, form, {
+        let source = MetricsSource::new(metrics.genai, &resource, metrics.since, form, {
             let process = gateway.process().clone();
             move || (process.telemetry.metrics.readings(&process.vitals()), clock::wall())
         });
@@ -50,7 +51,7 @@ pub(super) fn otlp(
     if let (Some(traces), Some(TracesExport { exporter, interval, .. })) =
         (&gateway.telemetry.traces, &otel.traces)
     {
-        let source = traces.source(&metrics.resource);
+        let source = traces.source(&resource);
         begin(&pusher::TRACES, exporter);
         let pusher = pusher::Pusher::start(exporter, pusher::TRACES, *interval, source, tell());
         pushers.push(pusher.context("cannot push spans")?);
@@ -58,7 +59,7 @@ pub(super) fn otlp(
     if let (Some(logs), Some(LogsExport { exporter, interval })) =
         (&gateway.telemetry.log.logs, &otel.logs)
     {
-        let source = logs.source(&metrics.resource);
+        let source = logs.source(&resource);
         begin(&pusher::LOGS, exporter);
         let pusher = pusher::Pusher::start(exporter, pusher::LOGS, *interval, source, tell());
         pushers.push(pusher.context("cannot push log lines")?);

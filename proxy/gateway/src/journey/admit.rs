@@ -33,7 +33,7 @@ pub fn admission(gateway: &Gateway, call: &Call) -> Result<Admission, Refusal> {
         return Err(Refusal::Draining);
     }
     if gateway.memory.is_tight() {
-        return Err(Refusal::Overloaded);
+        return Err(Refusal::Overloaded { limit: "memory" });
     }
     if call.route.billing == Billing::Ledger && !gateway.takes_entries() {
         return Err(Refusal::LedgerUnavailable);

@@ -36,9 +36,9 @@ pub(super) async fn answer(gateway: &Gateway, head: &Parts) -> Result<Response<B
     let question = (head.method.clone(), target.to_owned());
     let ask = || Box::pin(ask(gateway, &head.method, target));
     let answer = gateway.probes(UPSTREAM).answer(question, clock::now, ask).await;
-    answer.ok_or(Refusal::Overloaded)?.map_err(|fault| match fault {
+    answer.ok_or(Refusal::Overloaded { limit: "probes" })?.map_err(|fault| match fault {
         ProbeFault::Connect(cause) => Refusal::UpstreamConnect { cause },
-        ProbeFault::Descriptors => Refusal::Overloaded,
+        ProbeFault::Descriptors => Refusal::Overloaded { limit: "file_descriptors" },
         ProbeFault::Reset => Refusal::UpstreamReset,
         ProbeFault::Protocol => Refusal::UpstreamProtocol,
         ProbeFault::Timeout => Refusal::UpstreamTimeout,

@@ -184,9 +184,12 @@ pub enum Refusal {
     /// The ledger cannot be written.
     #[error("the ledger cannot be written; try again")]
     LedgerUnavailable,
-    /// Memory is short.
+    /// Memory or something else is short.
     #[error("too much is going on at once; try again")]
-    Overloaded,
+    Overloaded {
+        /// A fixed word for what is short.
+        limit: &'static str,
+    },
     /// The gateway is shutting down.
     #[error("this gateway is shutting down; try again")]
     Draining,
@@ -249,6 +252,15 @@ impl Refusal {
         }
     }
 
+    /// The limit of the gateway that was reached, as a fixed word for labels. What a tenant has
+    /// reached is told where it is refused.
+    pub(crate) const fn limit(&self) -> Option<&'static str> {
+        match self {
+            Self::Overloaded { limit } => Some(limit),
+            _ => None,
+        }
+    }
+
     /// `error.type` and `code`: a fixed word.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -281,7 +293,7 @@ impl Refusal {
             Self::UnknownPrice { .. } => "unknown_price",
             Self::ConcurrencyLimited { .. } => "concurrency_limited",
             Self::LedgerUnavailable => "ledger_unavailable",
-            Self::Overloaded => "overloaded",
+            Self::Overloaded { .. } => "overloaded",
             Self::Draining => "draining",
             Self::UpstreamConnect { .. } => "upstream_connect",
             Self::NoUpstream => "no_upstream",
@@ -336,9 +348,10 @@ impl Refusal {
             Self::Expectation => (StatusCode::EXPECTATION_FAILED, INVALID),
             Self::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "timeout_error"),
             Self::ConcurrencyLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limit_error"),
-            Self::LedgerUnavailable | Self::Overloaded | Self::Draining | Self::NoUpstream => {
-                (StatusCode::SERVICE_UNAVAILABLE, "overloaded_error")
-            }
+            Self::LedgerUnavailable
+            | Self::Overloaded { .. }
+            | Self::Draining
+            | Self::NoUpstream => (StatusCode::SERVICE_UNAVAILABLE, "overloaded_error"),
             Self::UpstreamConnect { .. }
             | Self::UpstreamAuth
             | Self::UpstreamReset

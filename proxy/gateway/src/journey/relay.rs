@@ -67,14 +67,17 @@ pub(super) async fn open(
     let Answer { mut head, exchange } = answer;
     let hides = chosen.hidden.is_any();
     let health = worker.gateway.health(chosen.index);
-    if head.status.is_server_error() {
-        health.failed(clock::wall(), "status_5xx");
-    } else {
-        health.answered(clock::wall());
+    let ours = worker.gateway.upstream(chosen.index).credential.is_some() && !chosen.is_preflight;
+    match head.status {
+        StatusCode::TOO_MANY_REQUESTS => health.failed(clock::wall(), "status_429"),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if ours => {
+            health.failed(clock::wall(), "credential");
+        }
+        status if status.is_server_error() => health.failed(clock::wall(), "status_5xx"),
+        _ => health.answered(clock::wall()),
     }
     // Which version the engine speaks is between it and us.
     head.version = Version::HTTP_11;
-    let ours = worker.gateway.upstream(chosen.index).credential.is_some() && !chosen.is_preflight;
     if head.status == StatusCode::UNAUTHORIZED && ours
         || head.status == StatusCode::SWITCHING_PROTOCOLS
     {

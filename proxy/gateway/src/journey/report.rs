@@ -1,6 +1,7 @@
 //! Reports each request once to telemetry. `telemetry/events.rs` says how an event looks as a
 //! metric and as a log line.
 
+mod blame;
 mod trace;
 
 use std::borrow::Cow;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
-use taximeter_ledger::{Record, VoidReason};
+use taximeter_ledger::{End, Record, VoidReason};
 use taximeter_meter::Measurement;
 use taximeter_system::clock;
 use taximeter_telemetry::ended::Onward;
@@ -24,6 +25,7 @@ use super::refuse::Refusal;
 use super::settle::in_flight::InFlight;
 use crate::gateway::Gateway;
 use crate::refusals::RefusedRequest;
+use blame::Failure;
 use trace::{Answer, Trace, Unsettled};
 
 pub(crate) use trace::Closing;
@@ -101,6 +103,7 @@ impl<'a> Report<'a> {
             http: self.http(answer, (Some(refusal.code()), trace)),
             request_id: &self.arrival.request_id,
             code: refusal.code(),
+            limit: refusal.limit(),
             message: refusal.to_string(),
         });
         self.owner = Owner::Nobody;
@@ -180,6 +183,14 @@ impl Drop for Report<'_> {
     }
 }
 
+/// How a request ended that has used nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UnusedOutcome {
+    pub(super) end: End,
+    /// The status that the client got.
+    pub(super) told: Option<u16>,
+}
+
 /// A request ended with a record. Its spans, if they are kept, end when what is returned is dropped.
 pub(super) fn settled(
     in_flight: &InFlight,
@@ -193,12 +204,22 @@ pub(super) fn settled(
         .stage_times
         .admitted
         .map_or(Duration::ZERO, |at| at - in_flight.call.started);
+    let failure = Failure {
+        end: record.end,
+        status: record.status,
+        error: record.error.as_ref(),
+        credential_is_ours: in_flight.credential_is_ours(),
+    };
+    let fault = failure.fault();
+    let wait = in_flight.settled_wait((record.end, fault), measurement);
     in_flight.gateway.telemetry.emit(&RequestSettled {
         method,
         version,
         record,
         measurement,
         waited,
+        fault,
+        wait,
         trace,
     });
     if let Some(error) = record.error_type.as_deref() {
@@ -207,8 +228,8 @@ pub(super) fn settled(
     closing
 }
 
-/// A reserved request ended and has used nothing.
-pub(super) fn voided(in_flight: &InFlight, reason: VoidReason) {
+/// A reserved request ended and has used nothing. `outcome` is there if an engine was to be asked.
+pub(super) fn voided(in_flight: &InFlight, reason: VoidReason, outcome: Option<UnusedOutcome>) {
     let (error, now) = (unused_error(in_flight, reason), clock::now());
     let Trace { found: trace, closing } = trace::voided(in_flight, reason, &error, now);
     in_flight.gateway.telemetry.emit(&RequestVoided {
@@ -223,7 +244,7 @@ pub(super) fn voided(in_flight: &InFlight, reason: VoidReason) {
             origin: Origin { request: in_flight.call.id, trace, at: clock::wall() },
         },
         reason,
-        failed: failed(in_flight, reason, &error, now),
+        failed: failed(in_flight, (reason, outcome), &error, now),
     });
     if in_flight.call.stage_times.admitted.is_some() {
         in_flight.gateway.telemetry.emit(&operation_failed(
@@ -271,16 +292,19 @@ pub(super) fn unused_error(in_flight: &InFlight, reason: VoidReason) -> Cow<'sta
 /// onto the ledger, so that no engine was asked for anything.
 fn failed<'a>(
     in_flight: &'a InFlight,
-    reason: VoidReason,
+    (reason, outcome): (VoidReason, Option<UnusedOutcome>),
     error: &'a str,
     now: Instant,
 ) -> Option<Failed<'a>> {
     let admitted = in_flight.call.stage_times.admitted?;
+    let UnusedOutcome { end, told } = outcome?;
     let status = match reason {
         VoidReason::UpstreamRefused => in_flight.status(),
         VoidReason::UpstreamAuth => Some(StatusCode::UNAUTHORIZED.as_u16()),
         VoidReason::NotSent | VoidReason::ClientLeft => None,
     };
+    let credential_is_ours = in_flight.credential_is_ours();
+    let fault = Failure { end, status, error: None, credential_is_ours }.fault();
     Some(Failed {
         operation: in_flight.call.route.operation.as_str(),
         upstream: &in_flight.gateway.upstream(in_flight.asked.upstream).name,
@@ -288,6 +312,10 @@ fn failed<'a>(
         request_model: in_flight.asked.request_model.as_deref(),
         status,
         error,
+        end,
+        told,
+        fault,
+        wait: in_flight.wait((end, fault), None, now - in_flight.call.started),
         called: now - admitted,
         sent: now - in_flight.sent_at().unwrap_or(admitted),
     })

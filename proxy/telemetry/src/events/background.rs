@@ -9,7 +9,7 @@ use crate::exemplar::Origin;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::names::log_event::LogEvent;
-use crate::requests::Completed;
+use crate::recorded::Completed;
 
 /// The usage of a request that was pending has become known, and is on the ledger.
 pub struct RequestCompleted<'a> {
@@ -27,7 +27,7 @@ impl Event for RequestCompleted<'_> {
     }
 
     fn line(&self, to: &Log) {
-        let Completed { request, response_model, usage, cost } = self.completed;
+        let Completed { request, response_model, usage, cost, .. } = self.completed;
         let mut fields = vec![
             ("id", request.id.to_string().into()),
             ("tenant", request.tenant.as_str().into()),

@@ -6,6 +6,7 @@ use jiff::civil::Date;
 use taximeter_journal::disk_budget::Turn;
 use taximeter_journal::room::{Filler, Removable, Room};
 use taximeter_journal::{ClockAhead, MadeRoom, Removed, WaitTurn};
+use taximeter_ledger::Record;
 
 use crate::event::Event;
 use crate::log::Log;
@@ -157,6 +158,15 @@ impl Event for StoreFailed {
         if !self.is_told {
             to.tell(LogEvent::StoreFailed, [("reason", self.reason.as_str().into())]);
         }
+    }
+}
+
+/// A request was open when the gateway died. This start has put it on record.
+pub struct RequestDied<'a>(pub &'a Record);
+
+impl Event for RequestDied<'_> {
+    fn count(&self, to: &Metrics) {
+        to.requests.died(&to.instruments, self.0);
     }
 }
 

@@ -157,7 +157,13 @@ keys! {
     END: "taximeter.end", Text, "The end of the request, as on the record.";
     SOURCE: "taximeter.usage.source", Text,
         "The source of the number: `reported`, `counted` or `unknown`. On a span: the weaker source \
-         of input and output.";
+         of input and output. On `taximeter.usage` also `estimated`: counted by bytes, or with a \
+         vocabulary that may not be the model's.";
+    USAGE_REASON: "taximeter.usage.reason", Text,
+        "Why the engine's report is not the source: `not_reported`, `zero`, `invalid`, `token_ids`, \
+         `context` (a part of the prompt is not in the request), `unread` (a part of the answer \
+         could not be read), `maybe_unsent`, or the end of an answer that broke off, such as \
+         `client_left`. Absent if it is the source.";
     INPUT_SOURCE: "taximeter.usage.input.source", Text, "The same for the input.";
     OUTPUT_SOURCE: "taximeter.usage.output.source", Text, "The same for the output.";
     FLAG: "taximeter.usage.flag", Text, "The flags of the usage, as on the record.";
@@ -169,6 +175,12 @@ keys! {
     UPSTREAM: "taximeter.upstream", Text, "The upstream's name.";
     CAUSE: "taximeter.cause", Text, "A word from a fixed list.";
     OUTCOME: "taximeter.outcome", Text, "A word from a fixed list.";
+    STREAM: "taximeter.stream", Text, "`true` if the request is a stream. Absent otherwise.";
+    FAULT: "taximeter.fault", Text,
+        "Who has caused that the request was not served: `client`, `engine` or `gateway`. Absent on \
+         success.";
+    STATUS_CLASS: "taximeter.status.class", Text,
+        "The class of the status that the client got: `2xx` to `5xx`. Absent if there was no answer.";
     KIND: "taximeter.kind", Text, "A word from a fixed list.";
     SIGNAL: "taximeter.otlp.signal", Text, "`metrics`, `traces` or `logs`.";
 }

@@ -166,7 +166,7 @@ explained! {
         "The ledger cannot be written: the disk is full or slow, or the room of the data \
          directory is nearly used: `ledger.dir_bytes_max`, or what its volume leaves.",
         "Check the volume and the metric `taximeter_ledger_healthy`.";
-    Refusal::Overloaded => Refusal::Overloaded,
+    Refusal::Overloaded { .. } => Refusal::Overloaded { limit: "memory" },
         "Memory or file descriptors are nearly used up, or request bodies take \
          `limits.bodies_total_bytes_max`.",
         "Try again. Give the gateway more memory, or add a gateway.";

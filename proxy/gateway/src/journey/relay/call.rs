@@ -59,7 +59,7 @@ pub(super) async fn call(
 fn failed(health: &Health, refusal: Refusal) -> Refusal {
     let was_away = health.known().is_away();
     // An engine is not to blame for what we have no room for.
-    if !matches!(refusal, Refusal::Overloaded) {
+    if !matches!(refusal, Refusal::Overloaded { .. }) {
         health.failed(clock::wall(), refusal.code());
     }
     match refusal {

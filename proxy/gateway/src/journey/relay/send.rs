@@ -132,7 +132,9 @@ fn unreachable(
         message: fault.to_string(),
     });
     let (refusal, end) = match fault {
-        DialFault::Descriptors => (Refusal::Overloaded, StreamEnd::Internal),
+        DialFault::Descriptors => {
+            (Refusal::Overloaded { limit: "file_descriptors" }, StreamEnd::Internal)
+        }
         _ => (Refusal::UpstreamConnect { cause }, StreamEnd::UpstreamReset),
     };
     let again = Again { request: Box::new(request), cause, rests: true };

@@ -81,14 +81,15 @@ pub(super) fn settle_object(
     let query = query(&pending, completion.response_model.as_deref());
     if is_zero {
         let cost = gateway.tariffs.nothing(scope(&pending), &query);
-        return Some(complete(gateway, &pending, completion, cost));
+        let charge = Charge { cost, unknown: Vec::new() };
+        return Some(complete(gateway, &pending, completion, charge));
     }
     // Without a model there is no price: the results say which models were at work.
     query.response_model.or(query.request_model)?;
     // Where the price depends on the length of each request, the results tell it.
     let usage = Usage::from(&completion.usage);
     let charge = gateway.tariffs.charge_of_many(scope(&pending), &query, &usage)?;
-    Some(complete(gateway, &pending, completion, charge.cost))
+    Some(complete(gateway, &pending, completion, charge))
 }
 
 /// Completes a batch by its results. `None` if they do not say what all its requests have used:
@@ -104,9 +105,12 @@ pub(super) fn settle_results(
         return None;
     }
     let BatchUsage { response_model, usage, models, charge, requests, reported_cost, .. } = batch;
-    let cost = match usage.source {
-        Source::None => gateway.tariffs.nothing(scope(pending), &query(pending, None)),
-        _ => charge.cost,
+    let charge = match usage.source {
+        Source::None => {
+            let cost = gateway.tariffs.nothing(scope(pending), &query(pending, None));
+            Charge { cost, unknown: Vec::new() }
+        }
+        _ => charge,
     };
     let completion = Completion {
         response_model,
@@ -116,7 +120,7 @@ pub(super) fn settle_results(
         reported_cost,
         ..nothing(pending)
     };
-    Some(complete(gateway, pending, completion, cost))
+    Some(complete(gateway, pending, completion, charge))
 }
 
 /// A batch whose requests have used nothing.

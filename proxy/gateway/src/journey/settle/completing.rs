@@ -1,9 +1,7 @@
 //! Completes a pending request: writes the correction that says what it has used.
 
 use taximeter_journal::AppendError;
-use taximeter_ledger::{
-    Charge, Completion, Correction, Entry, PendingRequest, RecordCost, RecordUsage,
-};
+use taximeter_ledger::{Charge, Completion, Correction, Entry, PendingRequest, RecordUsage};
 use taximeter_meter::{Measurement, Wire};
 use taximeter_pricing::{Query, Source, Usage};
 use taximeter_request::Context;
@@ -91,7 +89,7 @@ pub(super) fn complete(
     gateway: &Gateway,
     pending: &PendingRequest,
     completion: Completion,
-    cost: Option<RecordCost>,
+    charge: Charge,
 ) -> Settling {
     let made_at = record::micros(clock::wall());
     let correction = Correction {
@@ -102,7 +100,7 @@ pub(super) fn complete(
         made_at,
         reason: REASON.to_owned(),
         before: None,
-        after: cost,
+        after: charge.cost,
         completion: Some(Box::new(completion)),
         completed: None,
     };
@@ -126,6 +124,7 @@ pub(super) fn complete(
                 response_model: response_model.or(pending.response_model.as_deref()),
                 usage: &completion.usage,
                 cost: correction.after.as_ref(),
+                unknown: &charge.unknown,
             },
             at: made_at,
         });

@@ -174,7 +174,7 @@ impl InFlight {
         let record = record::record(self, measurement, &count);
         if record.status.is_some() && record.end.is_upstreams_fault() {
             let cause = record.end.as_str();
-            self.gateway.health(self.asked.upstream).failed(record.ended_at, cause);
+            self.gateway.health(self.asked.upstream).broke_off(record.ended_at, cause);
         }
         self.remember(&record);
         let receipt = Receipt::of(&record, self.owes_receipt());

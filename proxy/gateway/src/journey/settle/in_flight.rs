@@ -56,7 +56,7 @@ pub(crate) struct Asked {
     /// It asks for a stream. Some routes stream without being asked to.
     pub(super) stream: bool,
     /// It asks for an answer that is generated after it.
-    pub(super) background: bool,
+    pub(crate) background: bool,
     /// What its prompt has beside what it says.
     pub(super) context: PromptContext,
     /// The conversation that it is part of.
@@ -169,7 +169,7 @@ impl InFlight {
     }
 
     /// Whether it is a stream: by what it asks for, or by its answer.
-    pub(super) fn is_stream(&self) -> bool {
+    pub(crate) fn is_stream(&self) -> bool {
         self.asked.stream || self.answer().is_some_and(|answer| answer.streams)
     }
 

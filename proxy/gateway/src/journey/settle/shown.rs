@@ -190,5 +190,5 @@ fn settle_answer(
     let completion = completion(&pending, wire, &measurement)?;
     let names = (completion.response_model.as_deref(), completion.service_tier.as_deref());
     let charge = charge(gateway, &pending, names, &Usage::from(&completion.usage));
-    Some(complete(gateway, &pending, completion, charge.cost))
+    Some(complete(gateway, &pending, completion, charge))
 }

@@ -24,7 +24,7 @@ impl InFlight {
         measurement: Option<&Measurement>,
     ) {
         let now = clock::wall();
-        let record = self.call.stage_times.admitted.and_then(|_| {
+        let ended = self.call.stage_times.admitted.map(|_| {
             let nothing;
             let measurement = match measurement {
                 Some(measurement) => measurement,
@@ -34,16 +34,18 @@ impl InFlight {
                 }
             };
             let outcome = self.outcome(reason, ended, measurement);
+            let told = report::UnusedOutcome { end: outcome.end, told: outcome.status };
             let is_kept = self.is_kept(now, &outcome);
-            is_kept.then(|| record::unused(self, measurement, outcome))
+            (told, is_kept.then(|| record::unused(self, measurement, outcome)))
         });
-        let entry = match record {
+        let (outcome, record) = ended.unzip();
+        let entry = match record.flatten() {
             Some(record) => Entry::Post(Box::new(record)),
             None => Entry::Void(Void { id: self.call.id, reason, ended_at: now }),
         };
         self.gateway.journal.append_detached(&entry);
         self.gateway.telemetry.metrics.settlement_closed();
-        report::voided(self, reason);
+        report::voided(self, reason, outcome);
     }
 
     /// Ends a request whose engine has refused our own credential.
