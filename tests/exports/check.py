@@ -2,7 +2,7 @@
 
 Holds the files against our own list of columns, against FinOps' rule model where $FOCUS_RULES has it, against the
 schema of CloudEvents where $CLOUDEVENTS_SCHEMA has it, and against the bill; sends them to moto's S3 and reads them back.
-Opens a file of a day, which the store keeps, in DuckDB and in pyarrow.
+Opens a file of a day and one of hours, which the store keeps, in DuckDB and in pyarrow.
 Ends with 1 where anything differs.
 """
 
@@ -21,6 +21,7 @@ import jsonschema
 import bucket
 import dataset
 import days
+import hours
 import model
 import stage
 from stage import taximeter
@@ -227,6 +228,7 @@ def main():
         manifests(folder)
         bucket.check(folder, ledger, expect)
         days.check(folder, expect)
+        hours.check(folder, taximeter, expect)
     print(f"exports: {len(wrong)} wrong")
     sys.exit(1 if wrong else 0)
 

@@ -1,15 +1,18 @@
 //! An open SQLite database: how it is opened, asked and changed.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use taximeter_journal::{CORRECTIONS, REQUESTS};
 
 use super::convert;
 use super::days::{self, Days};
 use super::files::{BUSY_TIMEOUT, fault, file_at, no_copy};
+use super::gone;
 use super::hour_files::HourFiles;
 use super::known::Known;
 use super::log;
@@ -253,7 +256,7 @@ impl Sqlite {
         if is_own {
             self.end_view()?;
         }
-        answer
+        answer.map_err(|fault| self.gone_meanwhile(fault))
     }
 
     /// From here to the end of the view, what is asked is answered as of one moment.
@@ -280,6 +283,20 @@ impl Sqlite {
             return Ok(());
         }
         self.ask(|connection| connection.execute_batch("COMMIT"))
+    }
+
+    /// What happened to a file that was listed, and was not there when it was opened.
+    pub(crate) fn gone_meanwhile(&self, fault: StoreError) -> StoreError {
+        let StoreError::DayFile { file, .. } = &fault else { return fault };
+        let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let has_gone = !file.exists()
+            && self.ask(gone::names).is_ok_and(|names| names.contains(name))
+            && self.ask(days::names_of).is_ok_and(|names| names.iter().all(|live| live != name));
+        let from = has_gone.then(|| self.ask(gone::details_from).ok().flatten()).flatten();
+        match from.and_then(|from| Timestamp::from_microsecond(from).ok()) {
+            Some(from) => StoreError::DetailsGone { from },
+            None => fault,
+        }
     }
 
     /// The same of what needs the files of hours too.

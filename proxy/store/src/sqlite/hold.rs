@@ -57,7 +57,11 @@ impl Held {
         loop {
             // A gateway may replace a file of a day before it is opened here.
             match Self::view(data_dir, path.clone()) {
-                Err(StoreError::DayFile { .. }) if tried < VIEWS_MAX => tried += 1,
+                Err(StoreError::DayFile { .. } | StoreError::HoursFile { .. })
+                    if tried < VIEWS_MAX =>
+                {
+                    tried += 1;
+                }
                 held => return held.map(Some),
             }
         }
@@ -111,13 +115,18 @@ impl Held {
             None => [days::day_names(&data_dir.join(FOLDER)), hour_files::file_names(&hours)]
                 .map(|names| names.map_err(unavailable)),
         };
-        let names = of_days?.into_iter().map(|name| format!("{FOLDER}/{name}"));
-        let of_hours = of_hours?.into_iter().map(|name| format!("{}/{name}", hour_files::FOLDER));
-        for name in names.chain(of_hours) {
-            let file = data_dir.join(&name);
-            let opened = File::open(&file)
-                .map_err(|error| StoreError::DayFile { file, source: error.into() })?;
-            files.push((name, opened));
+        for (names, folder) in [(of_days?, FOLDER), (of_hours?, hour_files::FOLDER)] {
+            for name in names.into_iter().map(|name| format!("{folder}/{name}")) {
+                let file = data_dir.join(&name);
+                let opened = File::open(&file).map_err(|error| {
+                    let source = error.into();
+                    match folder {
+                        FOLDER => StoreError::DayFile { file, source },
+                        _ => StoreError::HoursFile { file, source },
+                    }
+                })?;
+                files.push((name, opened));
+            }
         }
         Ok(Self { connection, unchanged, files })
     }

@@ -3,6 +3,7 @@
 mod crashes;
 mod details;
 mod lost;
+mod periods;
 mod questions;
 mod shared;
 mod twins;

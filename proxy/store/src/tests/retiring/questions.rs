@@ -55,6 +55,26 @@ fn single_requests_of_a_gone_day_are_refused_and_others_are_shown() {
 }
 
 #[test]
+fn a_file_that_went_while_it_was_asked_for_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_store, from) = without_a_day(&dir);
+    let sqlite = sqlite::Sqlite::open_to_read(dir.path()).unwrap().unwrap();
+    let fault = |name: &str| {
+        let file = dir.path().join("days").join(name);
+        sqlite.gone_meanwhile(StoreError::DayFile { file, source: "it is not there".into() })
+    };
+    let names = connect(&dir).query_row("SELECT files FROM gone_days", (), |row| {
+        let files: String = row.get(0)?;
+        Ok(serde_json::from_str::<Vec<serde_json::Value>>(&files).unwrap())
+    });
+    let name = names.unwrap()[0]["name"].as_str().unwrap().to_owned();
+    let gone = fault(&name);
+    assert!(matches!(gone, StoreError::DetailsGone { from: at } if at == from), "{gone}");
+    assert!(matches!(fault("2026-11-04.parquet"), StoreError::DayFile { .. }));
+    assert!(matches!(fault("2027-11-04.parquet"), StoreError::DayFile { .. }));
+}
+
+#[test]
 fn a_status_names_the_date_if_its_period_begins_before() {
     let dir = tempfile::tempdir().unwrap();
     let (mut store, from) = without_a_day(&dir);
