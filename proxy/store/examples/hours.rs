@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     store.catch_up(&mut [feed(&entries)])?;
     let first = request(0).started_at;
     let mut sealer = Sealer::open(&dir, "pod-7f9c/0")?.ok_or("somebody else seals")?;
-    let policy = SealPolicy { room: None, closed_until: first + LATER };
+    let policy = SealPolicy { closed_until: first + LATER, ..SealPolicy::default() };
     // What was replaced goes at the next sealing.
     for _ in 0..2 {
         let newest = sealer.newest()?;
