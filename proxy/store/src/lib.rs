@@ -1,5 +1,4 @@
-//! The database that answers questions: this crate feeds it from the journals, queries it, exports
-//! from it and pushes events.
+//! The database that answers questions: this crate feeds it from the journals, and queries it.
 //!
 //! Begin with `database.rs` (what a database must do), then `feed.rs` (journals to batches) and
 //! `ask.rs` (questions).
@@ -91,10 +90,6 @@
 //! failure, from the cursor of its journal. The tests start their server with
 //! `tests/src/postgres.rs`.
 //!
-//! # Pushes
-//!
-//! `push/` reads the journals of requests and of corrections, each with its own cursor. A cursor is
-//! a sequence number of the journal, because a rebuild numbers the rows of the store anew.
 
 mod ask;
 mod audit;
@@ -117,7 +112,6 @@ mod keeper;
 mod old_rows;
 mod post;
 mod postgres;
-pub mod push;
 mod reading;
 pub mod refusals;
 mod rejected;

@@ -10,7 +10,7 @@ use taximeter_config::Config;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::RoomLimits;
 use taximeter_journal::{
-    InStore, JournalError, Removed, Retention, WaitTurn, is_written, make_room,
+    InStore, JournalError, Removed, Retention, WaitTurn, is_written, make_room, pushed,
 };
 use taximeter_ledger::Position;
 
@@ -19,7 +19,6 @@ use super::database::AtRest;
 use super::error::StoreError;
 use super::feed::Fed;
 use super::journals::feeds;
-use super::push;
 use super::sqlite::Sqlite;
 
 /// Removes what may go of the data directory of a gateway.
@@ -122,5 +121,5 @@ fn stored(dir: &Path, cursors: [Option<Position>; 2]) -> (u64, u64) {
 
 /// The last request and the last correction that no receiver needs.
 fn sent(dir: &Path, pushes: bool) -> (u64, u64) {
-    if pushes { push::sent(dir) } else { (u64::MAX, u64::MAX) }
+    if pushes { pushed(dir) } else { (u64::MAX, u64::MAX) }
 }

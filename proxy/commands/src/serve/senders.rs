@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use taximeter_config::{LogsExport, MetricsExport, OtelSettings, TracesExport};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_journal::PushOutcome;
-use taximeter_store::push::Delivery;
+use taximeter_push::Delivery;
 use taximeter_system::clock;
 use taximeter_telemetry::events::{EventsPushed, TelemetryPushed};
 use taximeter_telemetry::otlp::MetricsSource;

@@ -7,7 +7,6 @@
 //! was written first. If the receiver refuses a batch, the thread halves the batch until it finds
 //! the event at fault. It sets that event aside and sends the others.
 
-mod cursor;
 mod fault;
 mod line;
 mod receiver;
@@ -18,13 +17,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use taximeter_config::Push;
-use taximeter_journal::PushOutcome;
-use taximeter_ledger::Position;
+use taximeter_journal::{PUSHED, PUSHED_CORRECTIONS, PushCursor, PushOutcome};
 use taximeter_net::retry::backoff;
 use taximeter_net::sending::SenderThread;
 use tokio::time::{sleep, timeout};
 
-use self::cursor::PushCursor;
 use self::fault::PushFault;
 use self::line::{Line, Tell};
 use self::receiver::{Answer, Receiver};
@@ -33,10 +30,6 @@ use self::receiver::{Answer, Receiver};
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long what is left may take at the end; the rest is sent at the next start.
 const STOP_WAIT: Duration = Duration::from_secs(2);
-/// Cursors, in the data directory.
-const CURSOR: &str = "push.json";
-const CORRECTIONS_CURSOR: &str = "push-corrections.json";
-
 /// The thread that sends new events.
 #[derive(Debug)]
 pub struct Delivery(SenderThread);
@@ -47,7 +40,8 @@ impl Delivery {
     ///
     /// While the data directory cannot be written, nothing is sent.
     ///
-    /// Errors: the system has no thread for it, or no runtime.
+    /// # Errors
+    /// The system has no thread for it, or no runtime.
     pub fn start(
         data_dir: &Path,
         config: &Push,
@@ -81,20 +75,6 @@ impl Delivery {
     pub async fn ended(self) {
         self.0.ended().await;
     }
-}
-
-/// The sequence numbers of the last request and the last correction of `data_dir` that need not be
-/// sent again.
-pub fn sent(data_dir: &Path) -> (u64, u64) {
-    (PushCursor::sent(&data_dir.join(CURSOR)), PushCursor::sent(&data_dir.join(CORRECTIONS_CURSOR)))
-}
-
-/// Notes in `data_dir` that an entry of this journal, up to which all is sent, has a new position.
-///
-/// Errors: the directory cannot be written.
-pub fn follow(data_dir: &Path, journal: &str, from: Position, to: Position) -> io::Result<()> {
-    let file = if journal == taximeter_journal::CORRECTIONS { CORRECTIONS_CURSOR } else { CURSOR };
-    PushCursor::follow(&data_dir.join(file), from, to)
 }
 
 /// What is still to be sent.
@@ -169,7 +149,7 @@ impl Queue {
 
 /// Those behind the last one that was sent, or behind `newest` at the first start.
 fn open_requests(dir: &Path, newest: u64) -> io::Result<Line> {
-    let file = dir.join(CURSOR);
+    let file = dir.join(PUSHED);
     let mut cursor = PushCursor::load(&file, || Ok::<_, io::Error>(newest))?;
     if cursor.is_beyond(newest) {
         // All of another journal is sent, also if there is no room to say so.
@@ -182,7 +162,7 @@ fn open_requests(dir: &Path, newest: u64) -> io::Result<Line> {
 
 /// Those that are written from the first start on: what was there before is not sent.
 fn open_corrections(dir: &Path) -> Result<Line, PushFault> {
-    let (journal, file) = (dir.join(taximeter_journal::CORRECTIONS), dir.join(CORRECTIONS_CURSOR));
+    let (journal, file) = (dir.join(taximeter_journal::CORRECTIONS), dir.join(PUSHED_CORRECTIONS));
     let cursor = PushCursor::load(&file, || line::newest(&journal))?;
     Ok(Line::new(journal, file, cursor))
 }

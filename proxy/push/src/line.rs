@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use taximeter_billing::export::{BillItem, CloudEvent};
-use taximeter_journal::PushOutcome;
+use taximeter_journal::{Found, PushCursor, PushOutcome};
 use taximeter_ledger::{Entry, FramedEntry, Position, RequestId};
 
-use super::cursor::{Found, PushCursor};
 use super::fault::PushFault;
 
 /// Who hears what becomes of events.

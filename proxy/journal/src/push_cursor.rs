@@ -1,4 +1,4 @@
-//! How far the receiver has the journal, stored on disk.
+//! How far the receiver of `export.push` has the journals, stored on disk.
 
 use std::fs;
 use std::io;
@@ -8,9 +8,33 @@ use serde::{Deserialize, Serialize};
 use taximeter_ledger::Position;
 use tempfile::NamedTempFile;
 
+use super::CORRECTIONS;
+
+/// The file, in the data directory, of how far the receiver has the requests.
+pub const PUSHED: &str = "push.json";
+/// The same of the corrections.
+pub const PUSHED_CORRECTIONS: &str = "push-corrections.json";
+
+/// The sequence numbers of the last request and the last correction of `data_dir` that need not be
+/// sent again.
+#[must_use]
+pub fn pushed(data_dir: &Path) -> (u64, u64) {
+    let sent = |file| PushCursor::sent(&data_dir.join(file));
+    (sent(PUSHED), sent(PUSHED_CORRECTIONS))
+}
+
+/// Notes in `data_dir` that an entry of this journal, up to which all is sent, has a new position.
+///
+/// # Errors
+/// The directory cannot be written.
+pub fn follow_push(data_dir: &Path, journal: &str, from: Position, to: Position) -> io::Result<()> {
+    let file = if journal == CORRECTIONS { PUSHED_CORRECTIONS } else { PUSHED };
+    PushCursor::follow(&data_dir.join(file), from, to)
+}
+
 /// The last entry that need not be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PushCursor {
+pub struct PushCursor {
     seq: u64,
     /// Tells this journal from another; unknown where nothing was sent yet.
     chain: Option<u32>,
@@ -18,7 +42,7 @@ pub(super) struct PushCursor {
 
 /// What the journal has where the cursor is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub enum Found {
     /// Nothing yet.
     Nothing,
     /// The last entry that was sent: what follows is new.
@@ -26,16 +50,23 @@ pub(super) enum Found {
     /// The entry after it.
     Next,
     /// A later one: those between were dropped.
-    Gap { first: u64, last: u64 },
+    Gap {
+        /// The first of them.
+        first: u64,
+        /// The last of them.
+        last: u64,
+    },
     /// Another journal.
     Other,
 }
 
 impl PushCursor {
     /// Before the first entry.
-    pub(super) const START: Self = Self { seq: 0, chain: None };
+    pub const START: Self = Self { seq: 0, chain: None };
 
-    pub(super) const fn at(position: Position) -> Self {
+    /// At this entry.
+    #[must_use]
+    pub const fn at(position: Position) -> Self {
         Self { seq: position.seq, chain: Some(position.chain) }
     }
 
@@ -43,8 +74,9 @@ impl PushCursor {
     /// kept, so that what comes while the receiver is down is sent after the next start too. A file
     /// that cannot be read says nothing, so that all is sent again: better twice than never.
     ///
-    /// Errors: `newest`'s; the file cannot be written.
-    pub(super) fn load<E: From<io::Error>>(
+    /// # Errors
+    /// Those of `newest`. The file cannot be written.
+    pub fn load<E: From<io::Error>>(
         file: &Path,
         newest: impl FnOnce() -> Result<u64, E>,
     ) -> Result<Self, E> {
@@ -60,27 +92,31 @@ impl PushCursor {
     }
 
     /// Whether a journal that ends at `newest` is another one.
-    pub(super) const fn is_beyond(self, newest: u64) -> bool {
+    #[must_use]
+    pub const fn is_beyond(self, newest: u64) -> bool {
         self.seq > newest
     }
 
     /// Empties the file, so that all is sent. Needs no room.
     ///
-    /// Errors: the file cannot be written.
-    pub(super) fn forget(file: &Path) -> io::Result<()> {
+    /// # Errors
+    /// The file cannot be written.
+    pub fn forget(file: &Path) -> io::Result<()> {
         fs::File::create(file)?.sync_all()
     }
 
     /// The last entry that need not be sent again; 0 where nobody knows.
-    pub(super) fn sent(file: &Path) -> u64 {
+    #[must_use]
+    pub fn sent(file: &Path) -> u64 {
         let json = fs::read(file).unwrap_or_default();
         serde_json::from_slice(&json).unwrap_or(Self::START).seq
     }
 
     /// Follows an entry to its new position, where `file` has the old one.
     ///
-    /// Errors: the file cannot be written.
-    pub(super) fn follow(file: &Path, from: Position, to: Position) -> io::Result<()> {
+    /// # Errors
+    /// The file cannot be written.
+    pub fn follow(file: &Path, from: Position, to: Position) -> io::Result<()> {
         let json = fs::read(file).unwrap_or_default();
         match serde_json::from_slice(&json) {
             Ok(cursor) if Self::at(from) == cursor => Self::at(to).save(file),
@@ -89,7 +125,10 @@ impl PushCursor {
     }
 
     /// Takes the old one's place in one step.
-    pub(super) fn save(self, path: &Path) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save(self, path: &Path) -> io::Result<()> {
         let file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
         serde_json::to_writer(&file, &self)?;
         file.as_file().sync_all()?;
@@ -98,13 +137,15 @@ impl PushCursor {
     }
 
     /// From which sequence number to read.
-    pub(super) const fn first(self) -> u64 {
+    #[must_use]
+    pub const fn first(self) -> u64 {
         // The last one is read again to see that it is the same journal.
         if self.chain.is_some() { self.seq } else { self.seq + 1 }
     }
 
     /// What it means that the journal begins with `first`, read from [`PushCursor::first`] on.
-    pub(super) fn check(self, first: Option<Position>) -> Found {
+    #[must_use]
+    pub fn check(self, first: Option<Position>) -> Found {
         match (first, self.chain) {
             (None, _) => Found::Nothing,
             (Some(found), Some(chain)) if found.seq == self.seq => {
