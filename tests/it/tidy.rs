@@ -39,6 +39,10 @@ const IMPURE_CRATES: &[(&str, &[&str])] = &[
     ("taximeter-journal", &["taximeter-system"]),
     ("taximeter-store", &["taximeter-journal", "taximeter-net", "taximeter-system"]),
     ("taximeter-export", &["taximeter-net", "taximeter-store", "taximeter-system"]),
+    (
+        "taximeter-push",
+        &["taximeter-journal", "taximeter-net", "taximeter-store", "taximeter-system"],
+    ),
     ("taximeter-telemetry", &["taximeter-journal", "taximeter-net", "taximeter-system"]),
     (
         "taximeter-gateway",
@@ -83,6 +87,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "ledger",
     "meter",
     "net",
+    "push",
     "request",
     "resident",
     "sidecar",

@@ -23,7 +23,7 @@ use taximeter_gateway::recognise;
 use taximeter_journal::{Event, Journal, JournalError, Options};
 use taximeter_net::listening::{self, BindFault};
 use taximeter_net::tls::{Reload, Tls, Watch};
-use taximeter_store::push::Delivery;
+use taximeter_push::Delivery;
 use taximeter_system::clock;
 use taximeter_system::look::Look;
 use taximeter_system::memory;

@@ -14,7 +14,6 @@ use super::database::Rebuilt;
 use super::error::StoreError;
 use super::keeper::check_keeper;
 use super::postgres::Postgres;
-use super::push;
 use super::sqlite::Sqlite;
 
 /// Most faults of a kind that are told.
@@ -182,7 +181,7 @@ struct Cursors<'a> {
 
 impl Follow for Cursors<'_> {
     fn watched(&self, journal: &str) -> Vec<u64> {
-        let (requests, corrections) = push::sent(self.data_dir);
+        let (requests, corrections) = taximeter_journal::pushed(self.data_dir);
         let [stored, stored_corrections] = self.shared.map_or([None; 2], |shared| shared.ends);
         let (sent, stored) = match journal {
             REQUESTS => (requests, stored),
@@ -193,7 +192,7 @@ impl Follow for Cursors<'_> {
     }
 
     fn moved(&self, journal: &str, from: Position, to: Position) -> io::Result<()> {
-        push::follow(self.data_dir, journal, from, to)?;
+        taximeter_journal::follow_push(self.data_dir, journal, from, to)?;
         let moved = self.shared.map(|shared| shared.database.moved(journal, from, to));
         moved.unwrap_or(Ok(())).map_err(io::Error::other)
     }

@@ -1,5 +1,4 @@
-//! The database that answers questions: this crate feeds it from the journals, queries it, exports
-//! from it and pushes events.
+//! The database that answers questions: this crate feeds it from the journals, and queries it.
 //!
 //! Begin with `database.rs` (what a database must do), then `feed.rs` (journals to batches) and
 //! `ask.rs` (questions).
@@ -91,14 +90,12 @@
 //! failure, from the cursor of its journal. The tests start their server with
 //! `tests/src/postgres.rs`.
 //!
-//! # Pushes
-//!
-//! `push/` reads the journals of requests and of corrections, each with its own cursor. A cursor is
-//! a sequence number of the journal, because a rebuild numbers the rows of the store anew.
 
 mod ask;
+mod ask_behind;
 mod audit;
 mod batch;
+mod behind;
 pub mod bills;
 mod closing;
 pub mod convert;
@@ -117,7 +114,6 @@ mod keeper;
 mod old_rows;
 mod post;
 mod postgres;
-pub mod push;
 mod reading;
 pub mod refusals;
 mod rejected;
@@ -139,6 +135,7 @@ use taximeter_config::{Config, PostgresUrl, Store as Configured};
 
 pub use self::ask::Pages;
 pub use self::audit::{Audited, Sum};
+pub use self::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry};
 pub use self::cursor::{Cursor, Order};
 pub use self::database::{Filter, Written};
 pub use self::error::{ReadError, StoreError};
