@@ -2,6 +2,7 @@
 
 mod add;
 mod ask;
+mod columns;
 mod convert;
 mod days;
 mod files;
@@ -9,11 +10,13 @@ mod handle;
 mod hold;
 mod hours;
 mod known;
+mod ledgers;
 mod log;
 mod reached;
 mod reading;
 mod rebuild;
 mod refusals;
+mod requests;
 mod schema;
 mod sealer;
 mod shrink;
@@ -141,13 +144,13 @@ impl Database for Sqlite {
     }
 
     fn newest(&mut self) -> Result<i64, StoreError> {
-        self.ask(ask::newest)
+        self.ask(ledgers::newest)
     }
 
     fn sealed_through(&mut self, journal: &str, ledger: LedgerId) -> Result<u64, StoreError> {
         self.ask(|connection| {
             let fed = ask::cursor(connection, journal)?.map_or(0, |cursor| cursor.seq);
-            let first = ask::first_seq(connection, ledger)?;
+            let first = ledgers::first_seq(connection, ledger)?;
             Ok(first.map_or(fed, |first| fed.min(first.saturating_sub(1))))
         })
     }

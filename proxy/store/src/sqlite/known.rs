@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::{HourKey, LineKey};
 
+use super::ledgers::End;
 use crate::forms::Form;
 use crate::granularity::Numbered;
 
@@ -33,6 +34,8 @@ pub(super) struct FormRows {
 pub(super) struct Known {
     /// Of the database when this was met.
     version: Option<i64>,
+    /// Where requests are added.
+    pub(super) end: Option<End>,
     /// By the place of the form in memory, which stays there.
     forms: HashMap<usize, (Arc<Form>, FormRows), RandomState>,
     /// Combinations, whose hour means nothing.

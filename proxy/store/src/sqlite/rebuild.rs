@@ -15,6 +15,7 @@ use taximeter_ledger::{Payload, Place};
 
 use super::add;
 use super::ask::{self, unreadable};
+use super::columns;
 use super::days::{self, Days, FileFault};
 use super::hours;
 use super::known::Known;
@@ -30,6 +31,8 @@ const SUMS_MAX: usize = 2048;
 const PAGE: u32 = 512;
 
 const SET_ASIDE: &str = "
+    DROP VIEW request_keys;
+    ALTER TABLE ledgers RENAME TO old_ledgers;
     DROP INDEX digests;
     ALTER TABLE forms RENAME TO old_forms;
     DROP INDEX admission;
@@ -50,7 +53,11 @@ const REPLACE: &str = "
         DELETE FROM old_corrections WHERE id = NEW.id;
     END";
 const OLD_REQUESTS: &str = "
-    SELECT old_requests.number, ledger, seq, id, strings, members
+    SELECT
+        old_requests.number,
+        (SELECT ledger FROM old_ledgers
+            WHERE first <= old_requests.number ORDER BY first DESC LIMIT 1),
+        seq, id, strings, members
     FROM old_requests CROSS JOIN old_forms ON old_forms.number = form
     WHERE old_requests.number > ?1
     ORDER BY old_requests.number
@@ -59,7 +66,7 @@ const OLD_CORRECTIONS: &str = "
     SELECT number, zeroblob(16), seq, correction FROM old_corrections WHERE number > ?1 ORDER BY number LIMIT ?2";
 const FORGET: &str = "
     DROP TRIGGER request_is_new; DROP TRIGGER correction_is_new;
-    DROP TABLE old_requests; DROP TABLE old_forms; DROP TABLE old_corrections";
+    DROP TABLE old_ledgers; DROP TABLE old_requests; DROP TABLE old_forms; DROP TABLE old_corrections";
 
 /// Makes room for new tables, and makes them.
 pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
@@ -77,7 +84,7 @@ pub(super) fn add_days(connection: &Connection, days: &mut Days) -> rusqlite::Re
         add_file(connection, &mut known, &opened)
             .map_err(|error| days.fault_in(&file.name, error))?;
     }
-    if files.is_empty() { Ok(()) } else { days::hide_first(connection) }
+    days::keep_first_number(connection, days)
 }
 
 /// Makes the list of files anew of the files themselves, and adds their requests to the hours. Needs an
@@ -88,9 +95,9 @@ pub(super) fn adopt(connection: &Connection, days: &mut Days) -> rusqlite::Resul
         let times = add_file(connection, &mut known, &found.day)
             .map_err(|error| days.fault_in(&found.name, error))?;
         days::add(connection, &found.described(days, times)?)?;
-        days::hide_first(connection)?;
     }
-    Ok(())
+    days.list(connection)?;
+    days::keep_first_number(connection, days)
 }
 
 /// Adds the requests of a file to the hours: when the first and the last one was admitted.
@@ -168,7 +175,10 @@ fn each_page(
             after = row.get(0)?;
             let mut payload = Vec::new();
             read(row, &mut payload)?;
-            page.push((ask::place(row, 1)?, payload));
+            page.push((
+                Place { ledger: columns::ledger(row, 1)?, seq: columns::seq(row, 2)? },
+                payload,
+            ));
         }
         drop(rows);
         if page.is_empty() {
