@@ -6,6 +6,7 @@ mod convert;
 mod corrector;
 mod fault;
 mod hours;
+mod ledgers;
 mod link;
 mod reached;
 mod rebuild;

@@ -27,6 +27,7 @@ const SET_ASIDE: &str = "
         SELECT number, id, seq, correction FROM taximeter.corrections;
     CREATE INDEX ON old_corrections (number);
     DELETE FROM taximeter.requests;
+    DELETE FROM taximeter.ledgers;
     DELETE FROM taximeter.corrections;
     DELETE FROM taximeter.hours;
     DELETE FROM taximeter.combinations;
