@@ -66,11 +66,20 @@ const REQUESTS: &str = "
     ) STRICT;
     CREATE UNIQUE INDEX admission ON requests (started_at, id);
     CREATE VIEW request_keys AS
+        WITH keys AS (
+            SELECT
+                lower(hex((SELECT ledger FROM ledgers
+                    WHERE first <= requests.number ORDER BY first DESC LIMIT 1))) AS ledger,
+                seq, requests.number AS number, started_at, lower(hex(id)) AS id, tenant
+            FROM requests JOIN forms ON forms.number = form)
         SELECT
-            (SELECT lower(hex(ledger)) FROM ledgers
-                WHERE first <= requests.number ORDER BY first DESC LIMIT 1) AS ledger,
-            seq, requests.number AS number, started_at, lower(hex(id)) AS id, tenant
-        FROM requests JOIN forms ON forms.number = form
+            substr(ledger, 1, 8) || '-' || substr(ledger, 9, 4) || '-' || substr(ledger, 13, 4)
+                || '-' || substr(ledger, 17, 4) || '-' || substr(ledger, 21) AS ledger,
+            seq, number, started_at,
+            substr(id, 1, 8) || '-' || substr(id, 9, 4) || '-' || substr(id, 13, 4)
+                || '-' || substr(id, 17, 4) || '-' || substr(id, 21) AS id,
+            tenant
+        FROM keys
 ";
 
 const TABLES: &str = "
