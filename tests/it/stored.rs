@@ -23,10 +23,8 @@ pub(crate) fn change_first(folder: &Path, change: impl FnOnce(&mut Record)) {
     EncodedEntry::new(&Entry::Post(Box::new(record)), &mut payload).expect("an entry");
     let payload = Payload::from(&*payload);
     let post = payload.post().expect("a post");
-    let form = store.execute(
-        "INSERT INTO forms SELECT NULL, 0, ledger, ?1, ?2 FROM forms LIMIT 1",
-        (tenant, &**post.strings),
-    );
+    let form =
+        store.execute("INSERT INTO forms VALUES (NULL, 0, ?1, ?2)", (tenant, &**post.strings));
     assert_eq!(form, Ok(1));
     let changed = store.execute(
         "UPDATE requests SET form = ?1, members = ?2 WHERE number = ?3",

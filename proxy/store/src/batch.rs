@@ -151,7 +151,7 @@ impl<'a> Batch<'a> {
         place: Place,
         bytes: PostBytes<'a>,
     ) -> Result<(), DecodeError> {
-        let (form, numbers) = self.forms.read(place.ledger, &bytes, &mut self.quantities)?;
+        let (form, numbers) = self.forms.read(&bytes, &mut self.quantities)?;
         self.posts.push(NewPost { place, bytes, form, numbers });
         self.counted = self.counted.map(|counted| counted + 1);
         Ok(())

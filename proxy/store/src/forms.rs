@@ -8,8 +8,7 @@ use foldhash::fast::RandomState;
 use jiff::Timestamp;
 use taximeter_billing::{BilledRequest, CostLines, HourKey};
 use taximeter_ledger::{
-    CostNumbers, DecodeError, LedgerId, LineQuantities, PostBytes, PostNumbers, PostNumbersReader,
-    PostView,
+    CostNumbers, DecodeError, LineQuantities, PostBytes, PostNumbers, PostNumbersReader, PostView,
 };
 use taximeter_pricing::{Flag, Source};
 
@@ -17,10 +16,9 @@ use taximeter_pricing::{Flag, Source};
 const KEPT_MAX: usize = 4096;
 const KEPT_BYTES_MAX: usize = 2 << 20;
 
-/// What requests of one ledger with the same strings have in common.
+/// What requests with the same strings have in common.
 #[derive(Debug)]
 pub(super) struct Form {
-    pub(super) ledger: LedgerId,
     /// As [`PostBytes`] has them.
     pub(super) strings: Arc<[u8]>,
     pub(super) tenant: String,
@@ -38,11 +36,11 @@ pub(super) struct Form {
     pub(super) lines: CostLines,
 }
 
-/// Forms by their ledger and their strings.
+/// Forms by their strings.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
     forms: Vec<Arc<Form>>,
-    by_strings: HashMap<(LedgerId, Arc<[u8]>), usize, RandomState>,
+    by_strings: HashMap<Arc<[u8]>, usize, RandomState>,
     /// By where the strings are in memory, of those that several requests share. It costs a small
     /// part of looking at the strings.
     by_place: HashMap<usize, Shared, RandomState>,
@@ -57,7 +55,7 @@ struct Shared {
 }
 
 impl Form {
-    fn read(ledger: LedgerId, post: &PostBytes<'_>) -> Result<Self, DecodeError> {
+    fn read(post: &PostBytes<'_>) -> Result<Self, DecodeError> {
         let view = PostView::of_pieces(post)?;
         let numbers = PostNumbersReader::new(post.strings)?;
         let is_pending = view.flags.contains(&Flag::Pending);
@@ -65,7 +63,6 @@ impl Form {
         let lines = numbers.cost().map(|cost| CostLines::of(cost, source));
         let model = view.response_model.or(view.request_model);
         Ok(Self {
-            ledger,
             strings: Arc::clone(post.strings),
             tenant: view.tenant.to_owned(),
             model: model.map(str::to_owned),
@@ -155,31 +152,28 @@ impl Forms {
     /// Errors: it is no request.
     pub(super) fn read(
         &mut self,
-        ledger: LedgerId,
         post: &PostBytes<'_>,
         quantities: &mut LineQuantities,
     ) -> Result<(usize, PostNumbers), DecodeError> {
-        let index = self.index(ledger, post)?;
+        let index = self.index(post)?;
         let form = self.forms.get(index).ok_or(DecodeError::Missing("form"))?;
         Ok((index, form.numbers.read(post.id, post.members, quantities)?))
     }
 
-    fn index(&mut self, ledger: LedgerId, post: &PostBytes<'_>) -> Result<usize, DecodeError> {
+    fn index(&mut self, post: &PostBytes<'_>) -> Result<usize, DecodeError> {
         let place = post.strings.as_ptr().addr();
         if let Some(Shared { strings, form }) = self.by_place.get(&place)
             && Arc::ptr_eq(strings, post.strings)
-            && self.get(*form).is_some_and(|form| form.ledger == ledger)
         {
             return Ok(*form);
         }
         let is_shared = Arc::strong_count(post.strings) > 1;
-        let key = (ledger, Arc::clone(post.strings));
-        let form = match self.by_strings.get(&key) {
+        let form = match self.by_strings.get(post.strings) {
             Some(form) => *form,
             None => {
-                let (form, index) = (Form::read(ledger, post)?, self.forms.len());
+                let (form, index) = (Form::read(post)?, self.forms.len());
                 self.bytes += form.strings.len();
-                self.by_strings.insert(key, index);
+                self.by_strings.insert(Arc::clone(post.strings), index);
                 self.forms.push(Arc::new(form));
                 index
             }

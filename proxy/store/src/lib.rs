@@ -9,6 +9,9 @@
 //!   request, each correction, and the sums per hour from which bills are made.
 //! - Feeding is idempotent. Each request is in the store once, even if several processes feed it at
 //!   the same time.
+//! - The key of a request is the id of its ledger and the sequence number of its entry. Requests get their
+//!   numbers in this order (`sqlite/ledgers.rs`). A journal that lost its tail gives sequence numbers
+//!   again: what is here keeps its key, and what is new comes behind all that is here.
 //! - Nothing is removed from the store but single requests, a day at a time, after the sums of their hours
 //!   are in a file. It survives a power cut, because the journal may drop
 //!   segments that the store has.

@@ -9,6 +9,7 @@ mod fault;
 mod gone;
 mod hours;
 mod keeping;
+mod ledgers;
 mod link;
 mod reached;
 mod rebuild;

@@ -2,6 +2,7 @@
 
 mod add;
 mod ask;
+mod columns;
 mod convert;
 mod days;
 mod files;
@@ -13,12 +14,14 @@ mod hour_files;
 mod hours;
 mod kept_tables;
 mod known;
+mod ledgers;
 mod log;
 mod lost;
 mod reached;
 mod reading;
 mod rebuild;
 mod refusals;
+mod requests;
 mod retire;
 mod schema;
 mod sealer;
@@ -155,7 +158,7 @@ impl Database for Sqlite {
     }
 
     fn newest(&mut self) -> Result<i64, StoreError> {
-        self.ask(ask::newest)
+        self.ask(ledgers::newest)
     }
 
     fn sealed_through(
@@ -165,7 +168,7 @@ impl Database for Sqlite {
     ) -> Result<Option<u64>, StoreError> {
         self.ask(|connection| {
             let fed = ask::cursor(connection, journal)?.map_or(0, |cursor| cursor.seq);
-            let first = ask::first_seq(connection, ledger)?;
+            let first = ledgers::first_seq(connection, ledger)?;
             Ok(Some(first.map_or(fed, |first| fed.min(first.saturating_sub(1)))))
         })
     }

@@ -12,6 +12,7 @@ use super::ask::{place, storable};
 use super::fault::Fault;
 use super::gone::Gone;
 use super::hours;
+use super::ledgers;
 use super::link::Link;
 use super::reached;
 use super::refusals;
@@ -27,11 +28,11 @@ const STATE: &str = "
 const ADD_REQUESTS: &str = "
     INSERT INTO taximeter.requests (
         number, started_at, id, ended_at, tenant, upstream, model, input_tokens, output_tokens,
-        ledger, seq, gateway, billed, payload)
+        ledger, series, seq, gateway, billed, payload)
     SELECT nextval('taximeter.arrivals'), * FROM unnest(
         $1::bigint[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::bigint[],
-        $8::bigint[], $9::uuid[], $10::bigint[], $11::text[], $12::boolean[], $13::bytea[])
-    ON CONFLICT DO NOTHING
+        $8::bigint[], $9::uuid[], $10::bigint[], $11::bigint[], $12::text[], $13::boolean[], $14::bytea[])
+    ON CONFLICT (started_at, id) DO NOTHING
     RETURNING started_at, id";
 const REQUESTS: &str = "
     SELECT started_at, id, ledger, seq, payload
@@ -107,12 +108,13 @@ fn add_posts<'a, 'b>(
     batch: &'b Batch<'a>,
     gone: &Gone,
 ) -> Result<BTreeMap<Key, &'b NewPost<'a>>, Fault> {
-    let is_gone = |post: &&NewPost<'_>| gone.has(key(post).0, post.place);
+    let is_gone = |post: &&NewPost<'_>| gone.has(ledgers::key(post).0, post.place);
     let posts: Vec<_> = batch.posts.iter().filter(|post| !is_gone(post)).collect();
     if posts.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let keys = posts.iter().map(|post| key(post));
+    let (posts, series): (Vec<_>, Vec<_>) = ledgers::series(link, &posts)?.into_iter().unzip();
+    let keys = posts.iter().map(|post| ledgers::key(post));
     let (started, ids): (Vec<_>, Vec<_>) = keys.clone().unzip();
     let payloads: Vec<_> =
         posts.iter().map(|post| post.payload(&mut Vec::new()).to_vec()).collect();
@@ -132,6 +134,7 @@ fn add_posts<'a, 'b>(
             (&columns.input, Type::INT8_ARRAY),
             (&columns.output, Type::INT8_ARRAY),
             (&columns.ledgers, Type::UUID_ARRAY),
+            (&series, Type::INT8_ARRAY),
             (&columns.seqs, Type::INT8_ARRAY),
             (&columns.gateways, Type::TEXT_ARRAY),
             (&columns.billed, Type::BOOL_ARRAY),
@@ -247,11 +250,6 @@ fn add_corrections(
         }
     }
     Ok(added)
-}
-
-fn key(post: &NewPost<'_>) -> Key {
-    let RequestId(id) = post.bytes.id;
-    (post.numbers.started_at.as_microsecond(), id)
 }
 
 fn corrected_key(correction: &Correction) -> Key {

@@ -47,6 +47,7 @@ const SET_ASIDE: &str = "
     ALTER TABLE taximeter.requests
         DROP COLUMN record,
         ADD COLUMN ledger uuid NOT NULL,
+        ADD COLUMN series bigint NOT NULL DEFAULT 0,
         ADD COLUMN gateway text NOT NULL,
         ADD COLUMN billed boolean NOT NULL,
         ADD COLUMN payload bytea NOT NULL;

@@ -28,6 +28,7 @@ const SET_ASIDE: &str = "
         SELECT number, id, seq, correction FROM taximeter.corrections;
     CREATE INDEX ON old_corrections (number);
     DELETE FROM taximeter.requests;
+    DELETE FROM taximeter.ledgers;
     DELETE FROM taximeter.corrections;
     DELETE FROM taximeter.hours WHERE NOT EXISTS (
         SELECT 1 FROM taximeter.gone_days WHERE day <= hour AND hour < day + 86400000000);

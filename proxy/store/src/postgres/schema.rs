@@ -1,7 +1,7 @@
 //! The PostgreSQL tables, in a schema of their own.
 //!
 //! `requests` has one table per month of admission, so that an old month can be detached and
-//! dropped at once. The other tables are as in SQLite. Requests get their numbers under the lock
+//! dropped at once. So no index has all keys of requests: `ledgers.rs` keeps them apart. The other tables are as in SQLite. Requests get their numbers under the lock
 //! that every change takes first and keeps until it is visible to all. So no number is visible
 //! before all lower ones are, and changes never deadlock.
 
@@ -133,9 +133,16 @@ pub(super) const LATER: &str = "
         last_at bigint NOT NULL,
         gone_at bigint NOT NULL,      -- microseconds since 1970
         PRIMARY KEY (day, ledger)
-    )";
-/// The last of them.
-const LAST: &str = "gone_days";
+    );
+    CREATE TABLE IF NOT EXISTS taximeter.ledgers (
+        ledger uuid PRIMARY KEY,
+        series bigint NOT NULL,       -- its last one
+        seq bigint NOT NULL           -- last entry of that whose request is here
+    );
+    ALTER TABLE taximeter.requests ADD COLUMN IF NOT EXISTS series bigint NOT NULL DEFAULT 0";
+/// The last of the tables, and the last one that readers ask for.
+const LAST: &str = "ledgers";
+const READ: &str = "gone_days";
 
 /// The format that this program writes.
 pub(super) const VERSION: i32 = 4;
@@ -248,15 +255,17 @@ impl Month {
         let to = bound(self.next(), "MAXVALUE");
         link.run(&format!(
             "CREATE TABLE taximeter.\"{table}\" (LIKE taximeter.requests INCLUDING ALL);
+             CREATE UNIQUE INDEX \"{table}_keys\"
+                ON taximeter.\"{table}\" (ledger, series, seq) WHERE series > 0;
              ALTER TABLE taximeter.requests ATTACH PARTITION taximeter.\"{table}\"
                 FOR VALUES FROM ({from}) TO ({to})"
         ))
     }
 }
 
-/// Whether the tables are there that a store of this format may lack.
+/// Whether the tables are there that a store of this format may lack, and that are read.
 pub(super) fn has_later(link: &Link) -> Result<bool, Fault> {
-    is_there(link, LAST)
+    is_there(link, READ)
 }
 
 fn is_there(link: &Link, table: &str) -> Result<bool, Fault> {

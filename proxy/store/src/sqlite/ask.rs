@@ -2,28 +2,29 @@
 
 use std::ops::ControlFlow;
 
-use rusqlite::types::{Type, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
-use rust_decimal::Decimal;
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
-use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RequestId, join_payload};
+use taximeter_ledger::{Correction, Place, Position, Record, RequestId, join_payload};
 
+use super::columns::seq;
+pub(super) use super::columns::{bytes, money, tokens, unreadable};
+use super::ledgers::Ledgers;
 use crate::database::{AdmissionKey, Filter, Written};
 use crate::post::Post;
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
-const NEWEST: &str = "SELECT coalesce(max(number), 0) FROM requests";
 
 const POSTS: &str = "
-    SELECT ledger, seq, id, strings, members
+    SELECT requests.number, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)
     ORDER BY started_at, id";
 
 /// `CROSS` keeps the order of the tables: corrections are few.
 const CORRECTIONS: &str = "
-    SELECT ledger, requests.seq, requests.id, strings, members, correction
+    SELECT requests.number, requests.seq, requests.id, strings, members, correction
     FROM corrections CROSS JOIN requests
         ON requests.started_at = corrections.started_at AND requests.id = corrects
         CROSS JOIN forms ON forms.number = form
@@ -33,7 +34,7 @@ const CORRECTIONS: &str = "
 
 /// The same where requests may have left the table: those columns are null then.
 const ALL_CORRECTIONS: &str = "
-    SELECT ledger, requests.seq, requests.id, strings, members, correction
+    SELECT requests.number, requests.seq, requests.id, strings, members, correction
     FROM corrections LEFT JOIN requests
         ON requests.started_at = corrections.started_at AND requests.id = corrects
         LEFT JOIN forms ON forms.number = form
@@ -42,7 +43,7 @@ const ALL_CORRECTIONS: &str = "
     ORDER BY corrections.started_at, corrects, made_at, corrections.number";
 
 const ENTRIES: &str = "
-    SELECT ledger, seq, id, strings, members
+    SELECT requests.number, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE started_at >= ?1 AND started_at < ?2 AND (?3 IS NULL OR tenant = ?3)";
 /// At most so many are counted as one needs to know of.
@@ -71,7 +72,7 @@ const COUNT_CORRECTIONS: &str = "
         AND (?3 IS NULL OR tenant = ?3)";
 
 const ADMITTED: &str = "
-    SELECT started_at, ledger, seq, id, strings, members
+    SELECT started_at, requests.number, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE (started_at, id) >= (?1, ?2) AND started_at < ?3 AND (?4 IS NULL OR tenant = ?4)
         AND requests.number <= ?5
@@ -79,7 +80,7 @@ const ADMITTED: &str = "
     LIMIT ?6";
 
 const ADMITTED_BEFORE: &str = "
-    SELECT started_at, ledger, seq, id, strings, members
+    SELECT started_at, requests.number, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE (started_at, id) < (?1, ?2) AND started_at >= ?3 AND started_at < ?4
         AND (?5 IS NULL OR tenant = ?5) AND requests.number <= ?6
@@ -95,16 +96,12 @@ const KEY_OF_LAST: &str = "
 
 /// `+` keeps the index out of it: what is new is found by number.
 const ARRIVED: &str = "
-    SELECT requests.number, ledger, seq, id, strings, members
+    SELECT requests.number, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE requests.number > ?1 AND requests.number <= ?2
         AND +started_at >= ?3 AND +started_at < ?4 AND (?5 IS NULL OR tenant = ?5)
     ORDER BY requests.number
     LIMIT ?6";
-
-/// The table has no index by entry: who asks this reads all of it.
-const FIRST_SEQ: &str = "
-    SELECT min(seq) FROM requests CROSS JOIN forms ON forms.number = form WHERE ledger = ?1";
 
 pub(super) fn cursor(connection: &Connection, journal: &str) -> rusqlite::Result<Option<Position>> {
     let read = |row: &Row<'_>| {
@@ -113,29 +110,15 @@ pub(super) fn cursor(connection: &Connection, journal: &str) -> rusqlite::Result
     connection.prepare_cached(CURSOR)?.query_row([journal], read).optional()
 }
 
-pub(super) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.prepare_cached(NEWEST)?.query_row([], |row| row.get(0))
-}
-
-/// The first entry of a ledger whose request is in the table.
-pub(super) fn first_seq(
-    connection: &Connection,
-    ledger: LedgerId,
-) -> rusqlite::Result<Option<u64>> {
-    let mut first = connection.prepare_cached(FIRST_SEQ)?;
-    let seq: Option<i64> = first.query_row([ledger.0.as_bytes()], |row| row.get(0))?;
-    Ok(seq.map(i64::cast_unsigned))
-}
-
 pub(super) fn posts(
     connection: &Connection,
     period: Period,
     tenant: Option<&str>,
     visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
-    let mut buffer = Vec::new();
+    let (mut ledgers, mut buffer) = (Ledgers::new(connection), Vec::new());
     each(connection, POSTS, params![from(period), to(period), tenant], |row| {
-        Ok(visit(&post(row, &mut buffer)?))
+        Ok(visit(&post(row, &mut ledgers, &mut buffer)?))
     })
 }
 
@@ -145,11 +128,11 @@ pub(super) fn corrections(
     tenant: Option<&str>,
     visit: &mut dyn FnMut(&Post<'_>, &Correction) -> ControlFlow<()>,
 ) -> rusqlite::Result<()> {
-    let mut buffer = Vec::new();
+    let (mut ledgers, mut buffer) = (Ledgers::new(connection), Vec::new());
     each(connection, CORRECTIONS, params![from(period), to(period), tenant], |row| {
         let correction = Correction::decode(bytes(row, 5)?);
         let correction = correction.map_err(|error| unreadable(5, error))?;
-        Ok(visit(&post(row, &mut buffer)?, &correction))
+        Ok(visit(&post(row, &mut ledgers, &mut buffer)?, &correction))
     })
 }
 
@@ -164,14 +147,14 @@ pub(super) fn all_corrections(
     tenant: Option<&str>,
     visit: &mut CorrectionVisitor<'_>,
 ) -> rusqlite::Result<()> {
-    let mut buffer = Vec::new();
+    let (mut ledgers, mut buffer) = (Ledgers::new(connection), Vec::new());
     each(connection, ALL_CORRECTIONS, params![from(period), to(period), tenant], |row| {
         let correction = Correction::decode(bytes(row, 5)?);
         let correction = correction.map_err(|error| unreadable(5, error))?;
         if row.get_ref(2)? == ValueRef::Null {
             return visit(None, &correction);
         }
-        visit(Some(&post(row, &mut buffer)?), &correction)
+        visit(Some(&post(row, &mut ledgers, &mut buffer)?), &correction)
     })
 }
 
@@ -183,9 +166,9 @@ pub(super) fn entries(
 ) -> rusqlite::Result<Entries> {
     let asked = params![from(period), to(period), tenant];
     let mut entries = Entries::default();
-    let mut buffer = Vec::new();
+    let (mut ledgers, mut buffer) = (Ledgers::new(connection), Vec::new());
     each(connection, ENTRIES, asked, |row| {
-        let post = post(row, &mut buffer)?;
+        let post = post(row, &mut ledgers, &mut buffer)?;
         if !post.used_nothing() {
             SequenceRange::add(&mut entries.sequences, post.gateway(), post.place.seq);
         }
@@ -245,7 +228,7 @@ pub(super) fn admitted(
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED)?;
     let mut buffer = Vec::new();
-    let read = |row: &Row<'_>| Ok((admission_key(row, 3)?, record(row, 1, &mut buffer)?));
+    let read = |row: &Row<'_>| Ok((admission_key(row, 3)?, record(row, 2, &mut buffer)?));
     query.query_map(asked, read)?.collect()
 }
 
@@ -257,11 +240,11 @@ pub(super) fn written(
     page: &mut Written,
 ) -> rusqlite::Result<Option<AdmissionKey>> {
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
-    let (mut next, mut buffer) = (None, Vec::new());
+    let (mut next, mut ledgers, mut buffer) = (None, Ledgers::new(connection), Vec::new());
     page.clear();
     each(connection, ADMITTED, asked, |row| {
         payload(row, 3, &mut buffer)?;
-        page.push(place(row, 1)?, &buffer);
+        page.push(place(row, &mut ledgers, 1)?, &buffer);
         if page.count() == limit as usize {
             next = Some(admission_key(row, 3)?.next());
         }
@@ -281,7 +264,7 @@ pub(super) fn admitted_before(
     let asked = params![end.at, end.id, since, before, filter.tenant, newest, limit];
     let mut query = connection.prepare_cached(ADMITTED_BEFORE)?;
     let mut buffer = Vec::new();
-    let read = |row: &Row<'_>| Ok((admission_key(row, 3)?, record(row, 1, &mut buffer)?));
+    let read = |row: &Row<'_>| Ok((admission_key(row, 3)?, record(row, 2, &mut buffer)?));
     query.query_map(asked, read)?.collect()
 }
 
@@ -303,7 +286,7 @@ pub(super) fn rows(
     limit: u32,
 ) -> rusqlite::Result<Vec<KeyedRow>> {
     let asked = params![start.at, start.id, filter.before(), filter.tenant, newest, limit];
-    connection.prepare_cached(ADMITTED)?.query_map(asked, keyed)?.collect()
+    keyed(connection, ADMITTED, asked)
 }
 
 /// The same as `admitted_before`, not read yet.
@@ -316,13 +299,23 @@ pub(super) fn rows_before(
 ) -> rusqlite::Result<Vec<KeyedRow>> {
     let (since, before) = (filter.since(), filter.before());
     let asked = params![end.at, end.id, since, before, filter.tenant, newest, limit];
-    connection.prepare_cached(ADMITTED_BEFORE)?.query_map(asked, keyed)?.collect()
+    keyed(connection, ADMITTED_BEFORE, asked)
 }
 
-fn keyed(row: &Row<'_>) -> rusqlite::Result<KeyedRow> {
-    let mut whole = Vec::new();
-    payload(row, 3, &mut whole)?;
-    Ok(KeyedRow { key: admission_key(row, 3)?, place: place(row, 1)?, payload: whole })
+fn keyed(
+    connection: &Connection,
+    question: &str,
+    asked: impl Params,
+) -> rusqlite::Result<Vec<KeyedRow>> {
+    let mut ledgers = Ledgers::new(connection);
+    let mut query = connection.prepare_cached(question)?;
+    let rows = query.query_map(asked, |row| {
+        let mut whole = Vec::new();
+        payload(row, 3, &mut whole)?;
+        let place = place(row, &mut ledgers, 1)?;
+        Ok(KeyedRow { key: admission_key(row, 3)?, place, payload: whole })
+    })?;
+    rows.collect()
 }
 
 /// Where the last `count` begin that were admitted from one time to before another one.
@@ -381,25 +374,31 @@ fn admission_key(row: &Row<'_>, id: usize) -> rusqlite::Result<AdmissionKey> {
     Ok(AdmissionKey { at: row.get(0)?, id: row.get(id)? })
 }
 
-/// A post, from the first columns: its place in a journal, its id, its strings and its members.
-fn post<'a>(row: &Row<'_>, buffer: &'a mut Vec<u8>) -> rusqlite::Result<Post<'a>> {
-    let place = place(row, 0)?;
+/// A post, from the first columns: its number, its entry, its id, its strings and its members.
+fn post<'a>(
+    row: &Row<'_>,
+    ledgers: &mut Ledgers<'_>,
+    buffer: &'a mut Vec<u8>,
+) -> rusqlite::Result<Post<'a>> {
+    let place = place(row, ledgers, 0)?;
     payload(row, 2, buffer)?;
     Post::read(place, buffer).map_err(|error| unreadable(2, error))
 }
 
-/// All of a record, from the same columns, of which `ledger` is the first.
-fn record(row: &Row<'_>, ledger: usize, buffer: &mut Vec<u8>) -> rusqlite::Result<Record> {
-    let seq = row.get(ledger + 1).map(i64::cast_unsigned)?;
-    payload(row, ledger + 2, buffer)?;
-    Record::decode(seq, buffer).map_err(|error| unreadable(ledger + 2, error))
+/// All of a record, from the same columns, of which `entry` is the second.
+fn record(row: &Row<'_>, entry: usize, buffer: &mut Vec<u8>) -> rusqlite::Result<Record> {
+    let seq = seq(row, entry)?;
+    payload(row, entry + 1, buffer)?;
+    Record::decode(seq, buffer).map_err(|error| unreadable(entry + 1, error))
 }
 
-/// Where an entry is in a journal, from two columns.
-pub(super) fn place(row: &Row<'_>, ledger: usize) -> rusqlite::Result<Place> {
-    let id = uuid::Uuid::from_slice(bytes(row, ledger)?);
-    let id = id.map_err(|error| unreadable(ledger, error))?;
-    Ok(Place { ledger: LedgerId(id), seq: row.get(ledger + 1).map(i64::cast_unsigned)? })
+/// Where the entry of a request is, from two columns: its number and its entry.
+pub(super) fn place(
+    row: &Row<'_>,
+    ledgers: &mut Ledgers<'_>,
+    number: usize,
+) -> rusqlite::Result<Place> {
+    ledgers.place(row.get(number)?, seq(row, number + 1)?)
 }
 
 /// The complete payload of a request, in place of what `buffer` has, from three columns: the id, the
@@ -410,31 +409,4 @@ pub(super) fn payload(row: &Row<'_>, id: usize, buffer: &mut Vec<u8>) -> rusqlit
     let (strings, members) = (bytes(row, id + 1)?, bytes(row, id + 2)?);
     join_payload(RequestId(request), strings, members, buffer);
     Ok(())
-}
-
-pub(super) fn bytes<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<&'a [u8]> {
-    row.get_ref(column)?.as_blob().map_err(|error| unreadable(column, error))
-}
-
-fn maybe_text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Option<&'a str>> {
-    row.get_ref(column)?.as_str_or_null().map_err(|error| unreadable(column, error))
-}
-
-/// Tokens, as they are kept: in 64 bits.
-pub(super) fn tokens(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {
-    row.get(column).map(|tokens: Option<i64>| tokens.map(i64::cast_unsigned))
-}
-
-/// An exact decimal.
-pub(super) fn money(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Decimal>> {
-    let amount = maybe_text(row, column)?.map(Decimal::from_str_exact).transpose();
-    amount.map_err(|error| unreadable(column, error))
-}
-
-/// What is in `column` is not what was written.
-pub(super) fn unreadable(
-    column: usize,
-    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
 }

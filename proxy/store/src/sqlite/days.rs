@@ -20,6 +20,10 @@ mod selection;
 mod tidy;
 mod window;
 
+use rusqlite::Connection;
+
+use super::ledgers;
+
 pub(super) use self::adopt::found_files;
 pub(super) use self::behind::{behind, first_entry, lacked};
 pub(super) use self::check::check;
@@ -29,11 +33,14 @@ pub(super) use self::folder::{
     remove as remove_file,
 };
 pub(super) use self::known::{find, sealed};
-pub(super) use self::list::{
-    LiveFile, add, all, are_there, hide_first, names_of, remove as unlist,
-};
+pub(super) use self::list::{LiveFile, add, all, are_there, names_of, remove as unlist};
 pub(super) use self::merge::{merge, replace};
 pub(super) use self::open::{Days, FileFault, found, lifted};
 pub(super) use self::page::{admitted, admitted_before, posts, written};
 pub(super) use self::seal::{Interrupt, PART_ROWS_MAX, Sealing, leave, seal};
 pub(super) use self::tidy::{leftovers, remove};
+
+/// A store that has all of its requests in files does not look empty. Needs an open transaction.
+pub(super) fn keep_first_number(connection: &Connection, days: &Days) -> rusqlite::Result<()> {
+    if days.files().is_empty() { Ok(()) } else { ledgers::keep_numbers(connection, 1) }
+}

@@ -24,7 +24,6 @@ use crate::batch::NewHours;
 use crate::database::{AtRest, Database as _, Rebuilt};
 use crate::error::StoreError;
 use crate::keeper::STORE;
-use crate::old_rows;
 
 /// How often a database is opened to be read whose log comes or goes meanwhile.
 const OPENINGS_MAX: usize = 5;
@@ -79,8 +78,8 @@ impl Sqlite {
         Ok(sqlite)
     }
 
-    /// Converts the database in `data_dir` if its format is 2 or 3. The requests and corrections that
-    /// were moved. `None` where there is no such database.
+    /// Converts the database in `data_dir` if its format is an older one. The requests and corrections
+    /// that were moved. `None` where there is no such database.
     ///
     /// Errors: `Format`, `Damaged`, `Unavailable`. What was moved before stays so.
     pub(crate) fn convert(data_dir: &Path) -> Result<Option<Rebuilt>, StoreError> {
@@ -88,7 +87,7 @@ impl Sqlite {
             return Ok(None);
         }
         let mut sqlite = Self::connect(data_dir)?;
-        if !old_rows::is_old(sqlite.ask(schema::version)?) {
+        if !convert::is_old(sqlite.ask(schema::version)?) {
             sqlite.version()?;
             return Ok(None);
         }
@@ -104,7 +103,7 @@ impl Sqlite {
         while sqlite.change(|connection| convert::go_on(connection, ledger, &mut moved))? {
             sqlite.shorten_log(log::LOG_BYTES_MAX)?;
         }
-        sqlite.change(convert::end)?;
+        sqlite.change_with_days(convert::end)?;
         // Rows of the old formats are larger.
         shrink::shrink(&sqlite.connection);
         Ok(Some(moved))
@@ -213,8 +212,8 @@ impl Sqlite {
     /// Errors: `Format`, `Damaged`, `Unavailable`.
     fn version(&self) -> Result<u32, StoreError> {
         match self.ask(schema::version)? {
-            known @ (0 | schema::WITHOUT_DAYS | schema::VERSION) => Ok(known),
-            found if old_rows::is_old(found) => {
+            known @ (0 | schema::VERSION) => Ok(known),
+            found if convert::is_old(found) => {
                 let dir = self.path.parent().unwrap_or(&self.path).to_owned();
                 Err(StoreError::Older { store: self.path.display().to_string(), dir })
             }
@@ -225,20 +224,17 @@ impl Sqlite {
         }
     }
 
-    /// Makes what is missing of the tables. A new store gets the requests of the files of days that
+    /// Makes the tables where there are none. A new store gets the requests of the files of days that
     /// are there.
     fn make_tables(&mut self) -> Result<(), StoreError> {
         let hour_files = HourFiles::beside(&self.path);
         self.change_with_days(|connection, days| {
             // Another process may have done it while this one waited.
-            match schema::version(connection)? {
-                0 => {
-                    schema::create(connection)?;
-                    rebuild::adopt(connection, days, &hour_files)
-                }
-                schema::WITHOUT_DAYS => schema::complete(connection),
-                _ => Ok(()),
+            if schema::version(connection)? != 0 {
+                return Ok(());
             }
+            schema::create(connection)?;
+            rebuild::adopt(connection, days, &hour_files)
         })
     }
 

@@ -11,6 +11,7 @@ use taximeter_billing::{HourKey, LineKey};
 
 use super::gone::Gone;
 use super::hour_files::Covers;
+use super::ledgers::End;
 use crate::forms::Form;
 use crate::granularity::Numbered;
 
@@ -35,6 +36,8 @@ pub(super) struct FormRows {
 pub(super) struct Known {
     /// Of the database when this was met.
     version: Option<i64>,
+    /// Where requests are added.
+    pub(super) end: Option<End>,
     /// By the place of the form in memory, which stays there.
     forms: HashMap<usize, (Arc<Form>, FormRows), RandomState>,
     /// Combinations, whose hour means nothing.

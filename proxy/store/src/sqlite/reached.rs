@@ -8,7 +8,6 @@ use taximeter_billing::{GatewayProgress, SettledUntil};
 use taximeter_journal::REQUESTS;
 
 use super::ask::unreadable;
-use super::schema;
 use crate::batch::Reach;
 
 const SET: &str = "
@@ -43,11 +42,7 @@ pub(super) fn set(connection: &Connection, journal: &str, reach: &Reach) -> rusq
 /// How far the journal of requests is, without the name of its gateway. `None` if none feeds the
 /// store.
 pub(super) fn progress(connection: &Connection) -> rusqlite::Result<Option<GatewayProgress>> {
-    let found = match schema::has_reached(connection)? {
-        true => connection.query_row(REACHED, [REQUESTS], read).optional()?,
-        false => None,
-    };
-    match found {
+    match connection.query_row(REACHED, [REQUESTS], read).optional()? {
         None => connection.query_row(NEWEST, [REQUESTS], read).optional(),
         found => Ok(found),
     }

@@ -15,11 +15,13 @@ use taximeter_ledger::{Payload, Place};
 
 use super::add;
 use super::ask::{self, unreadable};
+use super::columns;
 use super::days::{self, DAY_MICROS, Days, FileFault};
 use super::gone::{self, GoneRow};
 use super::hour_files::{self, Covers, HourFiles};
 use super::hours;
 use super::known::{Known, Left};
+use super::ledgers;
 use super::lost;
 use super::schema;
 use crate::batch::{Amendment, Batch, NewHours};
@@ -34,6 +36,8 @@ const SUMS_MAX: usize = 2048;
 const PAGE: u32 = 512;
 
 const SET_ASIDE: &str = "
+    DROP VIEW request_keys;
+    ALTER TABLE ledgers RENAME TO old_ledgers;
     DROP INDEX digests;
     ALTER TABLE forms RENAME TO old_forms;
     DROP INDEX admission;
@@ -54,7 +58,11 @@ const REPLACE: &str = "
         DELETE FROM old_corrections WHERE id = NEW.id;
     END";
 const OLD_REQUESTS: &str = "
-    SELECT old_requests.number, ledger, seq, id, strings, members
+    SELECT
+        old_requests.number,
+        (SELECT ledger FROM old_ledgers
+            WHERE first <= old_requests.number ORDER BY first DESC LIMIT 1),
+        seq, id, strings, members
     FROM old_requests CROSS JOIN old_forms ON old_forms.number = form
     WHERE old_requests.number > ?1
     ORDER BY old_requests.number
@@ -63,7 +71,7 @@ const OLD_CORRECTIONS: &str = "
     SELECT number, zeroblob(16), seq, correction FROM old_corrections WHERE number > ?1 ORDER BY number LIMIT ?2";
 const FORGET: &str = "
     DROP TRIGGER request_is_new; DROP TRIGGER correction_is_new;
-    DROP TABLE old_requests; DROP TABLE old_forms; DROP TABLE old_corrections";
+    DROP TABLE old_ledgers; DROP TABLE old_requests; DROP TABLE old_forms; DROP TABLE old_corrections";
 
 /// Makes room for new tables, and makes them.
 pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
@@ -82,7 +90,7 @@ pub(super) fn add_days(connection: &Connection, days: &mut Days) -> rusqlite::Re
         add_file(connection, &mut known, &covers, &opened)
             .map_err(|error| days.fault_in(&file.name, error))?;
     }
-    if files.is_empty() { Ok(()) } else { days::hide_first(connection) }
+    days::keep_first_number(connection, days)
 }
 
 /// Makes the lists of files anew of the files themselves, and adds the requests of days to the hours if
@@ -102,8 +110,11 @@ pub(super) fn adopt(
         days::add(connection, &found.described(days, times)?)?;
     }
     note_gone(connection, &covers)?;
-    let is_new = covers.days().next().is_none() && !days::are_there(connection)?;
-    if is_new { Ok(()) } else { days::hide_first(connection) }
+    if covers.days().next().is_some() {
+        ledgers::keep_numbers(connection, 1)?;
+    }
+    days.list(connection)?;
+    days::keep_first_number(connection, days)
 }
 
 /// Notes the days of which there are hours and no requests.
@@ -206,7 +217,10 @@ fn each_page(
             after = row.get(0)?;
             let mut payload = Vec::new();
             read(row, &mut payload)?;
-            page.push((ask::place(row, 1)?, payload));
+            page.push((
+                Place { ledger: columns::ledger(row, 1)?, seq: columns::seq(row, 2)? },
+                payload,
+            ));
         }
         drop(rows);
         if page.is_empty() {

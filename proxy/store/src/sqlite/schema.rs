@@ -1,6 +1,9 @@
 //! The SQLite tables.
 //!
-//! `requests` holds the entry of each request, in the order of arrival. So inserts go to the end.
+//! `requests` holds the entry of each request, in the order of arrival. So inserts go to the end. That
+//! is also the order of their keys, which are the ids of ledgers and the numbers of entries
+//! (`ledgers.rs`). The view `request_keys` shows the keys.
+//!
 //! What many requests have in common is in `forms`: their strings, as the journal has them. The one
 //! index of `requests` is by admission, and ids follow admission. The index selects a month, grows
 //! near its end too, and keeps a request from being stored twice.
@@ -12,8 +15,8 @@
 //! every hour are in `combinations` and `lines`. Decimals are exact texts.
 //!
 //! `days` is the list of the files in the folder `days` that have requests which left `requests`. A
-//! file that it does not name has nothing that counts. Numbers of requests are never given again, so
-//! the last row of `requests` becomes one without a form when it leaves: no question finds it.
+//! file that it does not name has nothing that counts. Numbers of requests are never given again:
+//! `ledgers` keeps the next one when the last request leaves.
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -22,10 +25,7 @@ use super::kept_tables;
 use super::log::LOG_KEPT_BYTES_MAX;
 
 /// The format that this program writes.
-pub(super) const VERSION: u32 = 5;
-/// The format without `days`, and maybe without `reached`. It becomes the newer one when somebody
-/// opens it who may write it.
-pub(super) const WITHOUT_DAYS: u32 = 4;
+pub(super) const VERSION: u32 = 6;
 
 /// Large pages: a record fills a good part of a small one, and half the cost of an insert is calls
 /// to the system.
@@ -45,24 +45,45 @@ const DAYS: &str = "
     ) STRICT;
 ";
 
-const TABLES: &str = "
+const REQUESTS: &str = "
+    CREATE TABLE ledgers (
+        first INTEGER PRIMARY KEY,    -- from this number on, requests are of this ledger
+        ledger BLOB NOT NULL          -- its UUID; another row can have the same
+    ) STRICT;
     CREATE TABLE forms (
         number INTEGER PRIMARY KEY,
-        digest INTEGER NOT NULL,      -- of what follows, but for the tenant
-        ledger BLOB NOT NULL,         -- UUID of the ledger of all such requests
+        digest INTEGER NOT NULL,      -- of the strings
         tenant TEXT NOT NULL,
         strings BLOB NOT NULL         -- as in the payloads of complete entries
     ) STRICT;
     CREATE INDEX digests ON forms (digest);
     CREATE TABLE requests (
-        number INTEGER PRIMARY KEY,   -- order of arrival
+        number INTEGER PRIMARY KEY,   -- order of arrival, and of the keys
         started_at INTEGER NOT NULL,  -- admission, microseconds since 1970
         id BLOB NOT NULL,             -- UUID
         form INTEGER NOT NULL,
-        seq INTEGER NOT NULL,         -- its entry in the journal
+        seq INTEGER NOT NULL,         -- its entry in the ledger: with that the key
         members BLOB NOT NULL         -- of that entry
     ) STRICT;
     CREATE UNIQUE INDEX admission ON requests (started_at, id);
+    CREATE VIEW request_keys AS
+        WITH keys AS (
+            SELECT
+                lower(hex((SELECT ledger FROM ledgers
+                    WHERE first <= requests.number ORDER BY first DESC LIMIT 1))) AS ledger,
+                seq, requests.number AS number, started_at, lower(hex(id)) AS id, tenant
+            FROM requests JOIN forms ON forms.number = form)
+        SELECT
+            substr(ledger, 1, 8) || '-' || substr(ledger, 9, 4) || '-' || substr(ledger, 13, 4)
+                || '-' || substr(ledger, 17, 4) || '-' || substr(ledger, 21) AS ledger,
+            seq, number, started_at,
+            substr(id, 1, 8) || '-' || substr(id, 9, 4) || '-' || substr(id, 13, 4)
+                || '-' || substr(id, 17, 4) || '-' || substr(id, 21) AS id,
+            tenant
+        FROM keys
+";
+
+const TABLES: &str = "
     CREATE TABLE corrections (
         number INTEGER PRIMARY KEY,   -- order of arrival
         id BLOB NOT NULL UNIQUE,      -- UUID, its own
@@ -128,8 +149,6 @@ const REACHED: &str = "
         request_seconds INTEGER       -- the longest that a request may take
     ) STRICT
 ";
-const HAS_REACHED: &str = "
-    SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'reached')";
 
 /// Synced at checkpoints: a power cut loses at most what the journal can feed again.
 pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
@@ -160,18 +179,19 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Whether the table is there that says how far the journals are.
-pub(super) fn has_reached(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row(HAS_REACHED, [], |row| row.get(0))
-}
-
 /// Makes the tables; of those that are there, `refusals`, `days` and `reached` stay.
 pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    create_requests(connection)?;
     connection.execute_batch(TABLES)?;
     complete(connection)
 }
 
-/// Makes the tables that the format before lacks.
+/// Makes the tables of requests alone.
+pub(super) fn create_requests(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(REQUESTS)
+}
+
+/// Makes the tables that older formats lack.
 pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(DAYS)?;
     kept_tables::create(connection)?;

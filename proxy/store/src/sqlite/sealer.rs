@@ -11,11 +11,11 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use taximeter_billing::{Closing, closing};
 
-use super::ask;
 use super::days::{self, DAY_MICROS, Interrupt, LiveFile, PART_ROWS_MAX, Sealing};
 use super::gone;
 use super::handle::Sqlite;
 use super::kept_tables;
+use super::ledgers;
 use super::log::LOG_BYTES_MAX;
 use super::reached;
 use crate::error::StoreError;
@@ -133,7 +133,7 @@ impl Sealer {
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn newest(&mut self) -> Result<i64, StoreError> {
-        self.sqlite.ask(ask::newest)
+        self.sqlite.ask(ledgers::newest)
     }
 
     /// Up to when days are closed at the time `now`: the end of the newest one of which nothing can come
@@ -281,7 +281,7 @@ impl Sealer {
         };
         let (newest, last) = self.sqlite.ask(|connection| {
             // Requests that come between the two are looked at later.
-            let newest = ask::newest(connection)?;
+            let newest = ledgers::newest(connection)?;
             let last = number(connection, "SELECT coalesce(max(number), 0) FROM forms")?;
             connection.execute_batch(USED_FORMS)?;
             Ok((newest, last))
@@ -303,8 +303,7 @@ fn counts(connection: &Connection, newest: i64) -> rusqlite::Result<Vec<(i64, u6
     let mut next = connection.prepare_cached(NEXT)?;
     let mut count = connection.prepare_cached(COUNT)?;
     let mut counts = Vec::new();
-    // A hidden row is before all times.
-    let mut from = i64::MIN + 1;
+    let mut from = i64::MIN;
     while let Some(at) = next.query_row([from], |row| row.get::<_, Option<i64>>(0))? {
         let day = days::day_of(at);
         let end = day.saturating_add(DAY_MICROS);

@@ -5,6 +5,8 @@ mod cut;
 mod postgres;
 mod sqlite;
 
+pub(super) use self::sqlite::TABLES_WITH_FORMS;
+
 use jiff::SignedDuration;
 use taximeter_ledger::{Correction, RecordUsage, TenantId};
 use taximeter_pricing::Source;

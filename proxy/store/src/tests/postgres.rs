@@ -1,6 +1,8 @@
 //! Tests of what only PostgreSQL does. Most stores are behind PgBouncer, which gives each transaction
 //! another session: what works there works on a connection of its own too.
 
+mod keys;
+
 use std::cell::RefCell;
 use std::sync::Arc;
 

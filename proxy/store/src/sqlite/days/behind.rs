@@ -16,14 +16,17 @@ use super::open::Days;
 use super::selection::{SELECTED_MAX, Selection, Source};
 use crate::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry, complete};
 use crate::sqlite::ask::{self, bytes, unreadable};
+use crate::sqlite::ledgers;
 
 const REQUESTS: &str = "
-    SELECT seq, requests.number FROM requests CROSS JOIN forms ON forms.number = form
-    WHERE seq > ?1 AND seq <= ?2 AND ledger = ?3
-    ORDER BY seq, requests.number LIMIT ?4";
+    SELECT seq, number FROM requests
+    WHERE seq > ?1 AND seq <= ?2
+        AND (SELECT ledger FROM ledgers WHERE first <= number ORDER BY first DESC LIMIT 1) = ?3
+    ORDER BY seq, number LIMIT ?4";
 const COUNT: &str = "
-    SELECT count(*) FROM requests CROSS JOIN forms ON forms.number = form
-    WHERE seq > ?1 AND ledger = ?2";
+    SELECT count(*) FROM requests
+    WHERE seq > ?1
+        AND (SELECT ledger FROM ledgers WHERE first <= number ORDER BY first DESC LIMIT 1) = ?2";
 const REQUEST: &str = "
     SELECT id, strings, members FROM requests CROSS JOIN forms ON forms.number = form
     WHERE requests.number = ?1";
@@ -107,7 +110,7 @@ pub(in crate::sqlite) fn first_entry(
     days: &mut Days,
     ledger: LedgerId,
 ) -> rusqlite::Result<Option<u64>> {
-    let mut first = ask::first_seq(connection, ledger)?;
+    let mut first = ledgers::first_seq(connection, ledger)?;
     for file in &*days.files() {
         let of_file = range(days, file, ledger)?.map(|range| range.first);
         first = first.into_iter().chain(of_file).min();

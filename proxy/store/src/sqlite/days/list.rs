@@ -4,7 +4,6 @@ use rusqlite::{Connection, Row, params};
 use taximeter_columnar::Footer;
 
 use crate::sqlite::ask::unreadable;
-use crate::sqlite::schema;
 
 const GENERATION: &str = "SELECT coalesce(max(number), 0), count(*) FROM days";
 const LIST: &str = "
@@ -12,16 +11,6 @@ const LIST: &str = "
     FROM days ORDER BY day, number";
 const ADD: &str = "INSERT INTO days VALUES (NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 const REMOVE: &str = "DELETE FROM days WHERE name = ?1";
-
-/// A row that has no form: no question finds it.
-const FORGET_HIDDEN: &str = "DELETE FROM requests WHERE started_at = ?1 AND id = x''";
-const HIDE: &str = "
-    UPDATE requests SET started_at = ?1, id = x'', form = 0, seq = 0, members = x''
-    WHERE number = ?2";
-const ADD_HIDDEN: &str = "
-    INSERT OR IGNORE INTO requests VALUES (NULL, ?1, x'', 0, 0, x'')";
-/// The time of that row.
-pub(super) const HIDDEN: i64 = i64::MIN;
 
 /// A file whose requests count.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,22 +32,14 @@ pub(in crate::sqlite) struct LiveFile {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Generation(i64, i64);
 
-/// `None` in a store that has no list.
-pub(super) fn generation(connection: &Connection) -> rusqlite::Result<Option<Generation>> {
-    let ask = |connection: &Connection| {
-        let mut query = connection.prepare_cached(GENERATION)?;
-        query.query_row((), |row| Ok(Generation(row.get(0)?, row.get(1)?)))
-    };
-    match ask(connection) {
-        Ok(generation) => Ok(Some(generation)),
-        Err(_) if schema::version(connection)? == schema::WITHOUT_DAYS => Ok(None),
-        Err(error) => Err(error),
-    }
+pub(super) fn generation(connection: &Connection) -> rusqlite::Result<Generation> {
+    let mut query = connection.prepare_cached(GENERATION)?;
+    query.query_row((), |row| Ok(Generation(row.get(0)?, row.get(1)?)))
 }
 
 /// Whether there are any files.
 pub(in crate::sqlite) fn are_there(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(generation(connection)?.unwrap_or_default() != Generation::default())
+    Ok(generation(connection)? != Generation::default())
 }
 
 /// All files, in order of day and number.
@@ -67,12 +48,12 @@ pub(in crate::sqlite) fn all(connection: &Connection) -> rusqlite::Result<Vec<Li
     query.query_map((), live)?.collect()
 }
 
-/// The names of all files; none in a store that has no list.
+/// The names of all files; none in a store of an older format that has no list.
 pub(in crate::sqlite) fn names_of(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    match generation(connection)? {
-        None => Ok(Vec::new()),
-        Some(_) => Ok(all(connection)?.into_iter().map(|file| file.name).collect()),
+    if !connection.table_exists(None, "days")? {
+        return Ok(Vec::new());
     }
+    Ok(all(connection)?.into_iter().map(|file| file.name).collect())
 }
 
 fn live(row: &Row<'_>) -> rusqlite::Result<LiveFile> {
@@ -109,19 +90,6 @@ pub(in crate::sqlite) fn add(connection: &Connection, file: &LiveFile) -> rusqli
 /// Names a file no longer: whether it was named. Needs an open transaction.
 pub(in crate::sqlite) fn remove(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
     Ok(connection.prepare_cached(REMOVE)?.execute([name])? > 0)
-}
-
-/// Keeps the number of the last request, so that it is not given again, and nothing else of it. Needs an
-/// open transaction.
-pub(super) fn hide(connection: &Connection, number: i64) -> rusqlite::Result<()> {
-    connection.execute(FORGET_HIDDEN, (HIDDEN,))?;
-    connection.execute(HIDE, (HIDDEN, number)).map(drop)
-}
-
-/// Takes the first number of a table without requests, so that the store does not look empty. Needs an
-/// open transaction.
-pub(in crate::sqlite) fn hide_first(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute(ADD_HIDDEN, (HIDDEN,)).map(drop)
 }
 
 /// What the table says about a file that is written whole.

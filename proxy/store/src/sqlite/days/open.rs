@@ -57,7 +57,7 @@ impl Days {
 
     /// Lists the files again if the list has changed. Needs an open transaction, as of which it is.
     pub(in crate::sqlite) fn list(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let generation = list::generation(connection)?.unwrap_or_default();
+        let generation = list::generation(connection)?;
         if generation == self.generation {
             return Ok(());
         }

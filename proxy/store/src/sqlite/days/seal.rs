@@ -20,6 +20,7 @@ use super::list::{self, LiveFile};
 use super::open::{Days, lifted};
 use crate::error::StoreError;
 use crate::sqlite::ask::{self, bytes, unreadable};
+use crate::sqlite::ledgers::{self, Ledgers};
 
 /// Most requests of a file: bounds the memory in which they are sorted.
 pub(in crate::sqlite) const PART_ROWS_MAX: usize = 256 << 10;
@@ -33,11 +34,10 @@ const KEYS: &str = "
     ORDER BY started_at, id
     LIMIT ?4";
 const REQUEST: &str = "
-    SELECT ledger, seq, id, strings, members
+    SELECT requests.number, seq, id, strings, members
     FROM requests CROSS JOIN forms ON forms.number = form
     WHERE requests.number = ?1";
-const LEAVE: &str = "DELETE FROM requests WHERE number BETWEEN ?1 AND ?2 AND number <> ?3";
-const LAST: &str = "SELECT coalesce(max(number), 0) FROM requests";
+const LEAVE: &str = "DELETE FROM requests WHERE number BETWEEN ?1 AND ?2";
 
 /// Asked now and then whether to go on. What was done before stays.
 pub(in crate::sqlite) type Interrupt<'a> = dyn Fn() -> bool + 'a;
@@ -126,16 +126,16 @@ pub(in crate::sqlite) fn leave(connection: &Connection, part: &Part) -> rusqlite
     if schema_of(connection)? != part.schema {
         return refuse("the store was built anew meanwhile");
     }
-    let last: i64 = connection.query_row(LAST, (), |row| row.get(0))?;
+    let last = ledgers::newest(connection)?;
     let mut gone = 0;
     let mut leave = connection.prepare_cached(LEAVE)?;
     for numbers in &part.numbers {
-        gone += leave.execute(params![numbers.start(), numbers.end(), last])?;
+        gone += leave.execute(params![numbers.start(), numbers.end()])?;
     }
     if part.numbers.last().is_some_and(|numbers| numbers.contains(&last)) {
-        list::hide(connection, last)?;
-        gone += 1;
+        ledgers::keep_numbers(connection, last)?;
     }
+    ledgers::forget(connection)?;
     if gone as u64 != part.file.requests {
         return refuse("requests left it meanwhile");
     }
@@ -211,7 +211,7 @@ fn write(
         times: (i64::MAX, i64::MIN),
         misfits: 0,
     };
-    let mut payload = Vec::new();
+    let (mut ledgers, mut payload) = (Ledgers::new(connection), Vec::new());
     for (count, key) in keys.iter().enumerate() {
         if count % LOOK_ROWS == 0 && !go_on() {
             return Ok(None);
@@ -219,7 +219,7 @@ fn write(
         let mut request = connection.prepare_cached(REQUEST)?;
         let place = request.query_row([key.number], |row| {
             ask::payload(row, 2, &mut payload)?;
-            ask::place(row, 0)
+            ask::place(row, &mut ledgers, 0)
         })?;
         match writer.add(place, &payload) {
             Ok(()) => {}

@@ -35,10 +35,12 @@ const COUNT_CORRECTIONS: &str = "
     INSERT OR IGNORE INTO counted_corrections
     SELECT id FROM corrections WHERE started_at >= ?1 AND started_at < ?2 AND waiting = 0";
 const LEDGERS: &str = "
-    SELECT ledger, max(seq), count(*)
-    FROM requests CROSS JOIN forms ON forms.number = form
+    SELECT
+        (SELECT ledgers.ledger FROM ledgers WHERE first <= number ORDER BY first DESC LIMIT 1) AS ledger,
+        max(seq), count(*)
+    FROM requests
     WHERE started_at >= ?1 AND started_at < ?2
-    GROUP BY ledger";
+    GROUP BY 1";
 
 /// Which hours are sealed.
 #[derive(Debug, Clone, Copy)]

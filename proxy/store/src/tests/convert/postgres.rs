@@ -54,7 +54,7 @@ fn make_old(database: &Database, format: u32, content: &Content) -> String {
     }
     write!(
         statements,
-        "ALTER TABLE requests DROP COLUMN ledger, DROP COLUMN gateway, DROP COLUMN billed,
+        "ALTER TABLE requests DROP COLUMN ledger, DROP COLUMN series, DROP COLUMN gateway, DROP COLUMN billed,
             DROP COLUMN payload, ALTER COLUMN record SET NOT NULL;
          ALTER TABLE corrections DROP COLUMN now, ALTER COLUMN correction SET NOT NULL;
          UPDATE format SET version = {format}"

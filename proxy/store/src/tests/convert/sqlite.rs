@@ -8,6 +8,7 @@ use crate::sqlite::Sqlite;
 
 /// Tables with rows in JSON, in place of those of today.
 const OLD_TABLES: &str = "
+    DROP VIEW request_keys;
     ALTER TABLE requests RENAME TO new_requests;
     CREATE TABLE requests (
         number INTEGER PRIMARY KEY,
@@ -26,6 +27,7 @@ const OLD_TABLES: &str = "
         SELECT number, started_at, id, 0, '', '', NULL, NULL, NULL, seq, '' FROM new_requests;
     DROP TABLE new_requests;
     DROP TABLE forms;
+    DROP TABLE ledgers;
     CREATE UNIQUE INDEX admission ON requests (started_at, id);
     ALTER TABLE corrections RENAME TO new_corrections;
     DROP INDEX corrected;
@@ -46,10 +48,46 @@ const OLD_TABLES: &str = "
     CREATE INDEX corrected ON corrections (started_at, corrects, made_at);
     CREATE INDEX waiting ON corrections (started_at, corrects) WHERE waiting = 1;";
 
+/// Tables of formats 4 and 5: a form has the id of its ledger, and requests of a batch are in the order
+/// of their admission. Here that is the reverse of the order of their entries.
+pub(in crate::tests) const TABLES_WITH_FORMS: &str = "
+    DROP VIEW request_keys;
+    ALTER TABLE forms RENAME TO new_forms;
+    DROP INDEX digests;
+    CREATE TABLE forms (
+        number INTEGER PRIMARY KEY,
+        digest INTEGER NOT NULL,
+        ledger BLOB NOT NULL,
+        tenant TEXT NOT NULL,
+        strings BLOB NOT NULL
+    ) STRICT;
+    INSERT INTO forms
+        SELECT number, 7, (SELECT ledger FROM ledgers), tenant, strings FROM new_forms;
+    DROP TABLE new_forms;
+    DROP TABLE ledgers;
+    CREATE INDEX digests ON forms (digest);
+    ALTER TABLE requests RENAME TO new_requests;
+    DROP INDEX admission;
+    CREATE TABLE requests (
+        number INTEGER PRIMARY KEY,
+        started_at INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        form INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        members BLOB NOT NULL
+    ) STRICT;
+    INSERT INTO requests
+        SELECT row_number() OVER (ORDER BY (number - 1) / 4096, number DESC),
+            started_at, id, form, seq, members
+        FROM new_requests;
+    DROP TABLE new_requests;
+    CREATE UNIQUE INDEX admission ON requests (started_at, id);";
+
 /// All that is there, and its form. A conversion forgets the cursors: the journal is read again.
-const ALL: [&str; 6] = [
+const ALL: [&str; 7] = [
     "SELECT name, sql FROM sqlite_schema ORDER BY name",
-    "SELECT requests.number, started_at, id, ledger, tenant, strings, seq, members
+    "SELECT * FROM ledgers ORDER BY first",
+    "SELECT requests.number, started_at, id, tenant, strings, seq, members
      FROM requests JOIN forms ON forms.number = form ORDER BY requests.number",
     "SELECT * FROM corrections ORDER BY number",
     "SELECT hour, dimensions, part, requests, input_tokens, cache_read_input_tokens, output_tokens,
@@ -127,9 +165,59 @@ fn a_conversion_that_fails_in_the_middle_goes_on_there() {
     }
 }
 
+/// A store of formats 4 or 5, with an obstacle; and all that it should have when it is converted.
+fn with_forms(format: u32, fails_at: Option<i64>) -> (TempDir, Content, Vec<Vec<Value>>) {
+    let content = Content::new(3, 9_000);
+    let dir = tempfile::tempdir().unwrap();
+    content.fill(&mut Store::open(dir.path()).unwrap());
+    let connection = connect(&dir);
+    let unreadable = "UPDATE requests SET members = x'00' WHERE number = 4711";
+    connection.execute(unreadable, ()).unwrap();
+    let expected = all(&connection);
+    connection.execute_batch(TABLES_WITH_FORMS).unwrap();
+    if format == 4 {
+        connection.execute_batch("DROP TABLE days; DROP TABLE reached").unwrap();
+    }
+    if let Some(number) = fails_at {
+        let obstacle = format!(
+            "CREATE TRIGGER obstacle BEFORE DELETE ON requests WHEN OLD.number = {number}
+             BEGIN SELECT RAISE(ABORT, 'the disk is gone'); END"
+        );
+        connection.execute_batch(&obstacle).unwrap();
+    }
+    connection.pragma_update(None, "user_version", format).unwrap();
+    (dir, content, expected)
+}
+
+#[test]
+fn requests_of_a_store_with_ledgers_in_its_forms_move_as_they_are_in_the_order_of_their_keys() {
+    for (format, fails_at) in [(4, None), (5, None), (5, Some(1)), (4, Some(8_000))] {
+        let (dir, content, expected) = with_forms(format, fails_at);
+        let cursors = || {
+            let question = "SELECT group_concat(journal || seq || chain) FROM cursors";
+            connect(&dir).query_row(question, (), |row| row.get::<_, String>(0)).unwrap()
+        };
+        let before = cursors();
+        let error = Store::open(dir.path()).unwrap_err();
+        assert!(matches!(error, StoreError::Older { .. }), "{error}");
+        if fails_at.is_some() {
+            let error = Sqlite::convert(dir.path()).unwrap_err();
+            assert!(error.to_string().contains("the disk is gone"), "{error}");
+            let error = Store::open(dir.path()).unwrap_err();
+            assert!(matches!(error, StoreError::Older { .. }), "{error}");
+            connect(&dir).execute_batch("DROP TRIGGER obstacle").unwrap();
+        }
+        assert!(Sqlite::convert(dir.path()).unwrap().is_some());
+        assert!(all(&connect(&dir)) == expected, "of format {format}, {fails_at:?}");
+        assert_eq!(cursors(), before, "what it has is not read again");
+        content.fill(&mut Store::open(dir.path()).unwrap());
+        assert!(all(&connect(&dir)) == expected, "of format {format}, {fails_at:?}");
+    }
+}
+
 #[test]
 fn a_store_of_an_unknown_format_is_not_converted() {
-    for format in [1, 6] {
+    for format in [1, 7] {
         let dir = tempfile::tempdir().unwrap();
         drop(Store::open(dir.path()).unwrap());
         connect(&dir).pragma_update(None, "user_version", format).unwrap();

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use taximeter_ledger::Correction;
 
 use super::*;
+use crate::database::AdmissionKey;
 use crate::database::Written;
 
 const RIDES: u32 = 60;
