@@ -104,7 +104,7 @@ const PROXY_FOLDERS: &[&str] = &[
 const ONE_ROOM: &[&str] =
     &["proxy/gateway/src/gateway", "proxy/gateway/src/journey", "proxy/gateway/src/listen"];
 
-/// Longest crate, and what the program itself may have, in lines.
+/// Longest crate without its tests, and what the program itself may have, in lines.
 const CRATE_LINES_MAX: usize = 20_000;
 const PROGRAM_LINES_MAX: usize = 8_000;
 
@@ -256,7 +256,10 @@ fn our_crates_depend_on_each_other_in_one_direction() {
 fn crates_stay_small_enough_to_be_read() {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for (path, text) in sources() {
-        let Some((folder, _)) = path.split_once("/src/") else { continue };
+        let Some((folder, file)) = path.split_once("/src/") else { continue };
+        if file.split('/').any(|part| part == "tests" || part == "tests.rs") {
+            continue;
+        }
         *lines.entry(folder.to_owned()).or_default() += text.lines().count();
     }
     assert!(lines.len() > 10, "{lines:?}");
