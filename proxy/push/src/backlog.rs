@@ -44,8 +44,8 @@ impl Watch {
         if self.looked.is_some_and(|looked| now < looked + LOOK_PERIOD) {
             return;
         }
-        self.looked = Some(now);
         let Ok(lacked) = older.ask(move |store| store.lacked(ledger, sent)).await else { return };
+        self.looked = Some(now);
         let days_of_room = self.budget.days_of_room(lacked.bytes_before);
         let of = (lacked.requests, since);
         self.tell(Some(PushBacklog::new(of, clock::wall(), self.keep_days, days_of_room)), tell);

@@ -1,5 +1,6 @@
 //! Questions of who reads a journal and finds that segments have gone.
 
+use taximeter_journal::REQUESTS;
 use taximeter_ledger::LedgerId;
 
 use super::Store;
@@ -11,12 +12,18 @@ impl Store {
     ///
     /// Errors: `Unavailable` while the store lacks some of what is asked for; `Damaged`, `DayFile`.
     pub fn behind(&mut self, asked: &Behind<'_>, limit: usize) -> Result<EntryPage, StoreError> {
-        let fed = self.database.cursor(asked.journal)?.map_or(0, |cursor| cursor.seq);
-        if fed < asked.until {
-            let (store, source) = (asked.journal.to_owned(), "the store is not fed so far".into());
-            return Err(StoreError::Unavailable { store, source });
-        }
+        self.need_fed(asked.journal, asked.until)?;
         self.database.behind(asked, limit)
+    }
+
+    /// Errors: `Unavailable` while the store lacks entries of the journal up to this one.
+    fn need_fed(&mut self, journal: &str, entry: u64) -> Result<(), StoreError> {
+        let fed = self.database.cursor(journal)?.map_or(0, |cursor| cursor.seq);
+        if fed >= entry {
+            return Ok(());
+        }
+        let (store, source) = (journal.to_owned(), "the store is not fed so far".into());
+        Err(StoreError::Unavailable { store, source })
     }
 
     /// The last entry of a ledger behind `after` and up to `until` whose request is no longer here.
@@ -43,8 +50,9 @@ impl Store {
 
     /// How much is behind an entry of the journal of requests, which is one of `ledger`.
     ///
-    /// Errors: `Damaged`, `Unavailable`.
+    /// Errors: `Unavailable` while the store has nothing behind it; `Damaged`, `DayFile`.
     pub fn lacked(&mut self, ledger: LedgerId, after: u64) -> Result<Lacked, StoreError> {
+        self.need_fed(REQUESTS, after.saturating_add(1))?;
         self.database.lacked(ledger, after)
     }
 }
