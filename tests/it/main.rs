@@ -81,6 +81,7 @@ mod postgres;
 mod probes;
 mod providers;
 mod push;
+mod push_away;
 mod question_refused;
 mod reading;
 mod readme;

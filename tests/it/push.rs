@@ -9,7 +9,7 @@ use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{Message, json_answer};
 
-const TAKEN: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
+pub(crate) const TAKEN: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 const FAILED: &[u8] = b"HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops";
 const WAIT: &[u8] =
     b"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -21,14 +21,14 @@ fn setup(engine: &Engine, receiver: &Engine) -> Setup {
 }
 
 /// One request from head to end; its id.
-fn exchange(gateway: &Gateway, engine: &Engine) -> String {
+pub(crate) fn exchange(gateway: &Gateway, engine: &Engine) -> String {
     let mut client = gateway.chat("Connection: close\r\n", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));
     client.answer().header("x-taximeter-request-id").expect("an id").to_owned()
 }
 
 /// The next batch, and who waits for an answer.
-fn batch(receiver: &Engine) -> (Connection, Message, Vec<String>) {
+pub(crate) fn batch(receiver: &Engine) -> (Connection, Message, Vec<String>) {
     let (connection, request) = receiver.request();
     let events: Value = serde_json::from_slice(&request.body).expect("JSON");
     let ids = events.as_array().expect("a batch").iter();

@@ -220,6 +220,22 @@ pub(super) struct Exporter {
     pub(super) kind: &'static str,
     /// The URL, without secrets.
     pub(super) url: String,
+    /// What it lacks, counted once a minute while it is away or late. Null if it has all.
+    pub(super) backlog: Option<Backlog>,
+}
+
+/// Requests that a receiver lacks.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Backlog {
+    /// How many, at most: those that have used nothing are not sent.
+    pub(super) requests: u64,
+    /// The admission of the oldest one.
+    pub(super) since: Timestamp,
+    /// When the details of that one go, by its age or because the room ends, as far as that can be said
+    /// now.
+    pub(super) goes_at: Timestamp,
+    /// Whether less than a week is left until then.
+    pub(super) at_risk: bool,
 }
 
 /// An OTLP collector for one signal.
@@ -272,7 +288,15 @@ pub(super) async fn status(
     let journal = gateway.journal.clone();
     let segments = tokio::task::spawn_blocking(move || journal.segments().ok()).await;
     let push = config.export.push.as_ref();
-    let url = |url: &UpstreamUrl| Exporter { kind: "cloudevents", url: shown(url) };
+    let receiver = |url: &UpstreamUrl| {
+        let backlog = gateway.telemetry.exports.push_backlog().map(|it| Backlog {
+            requests: it.requests,
+            since: it.since,
+            goes_at: it.goes_at,
+            at_risk: it.is_at_risk,
+        });
+        Exporter { kind: "cloudevents", url: shown(url), backlog }
+    };
     Json(Status {
         version: env!("CARGO_PKG_VERSION"),
         gateway: gateway.id.clone(),
@@ -289,7 +313,7 @@ pub(super) async fn status(
         upstreams: upstreams.map(|index| upstream(&gateway, index, &running)).collect(),
         ledger: ledger(&gateway, segments.ok().flatten()),
         store: store(&gateway),
-        exporters: push.map(|push| url(&push.url)).into_iter().collect(),
+        exporters: push.map(|push| receiver(&push.url)).into_iter().collect(),
         collectors: collectors(&gateway),
         limits: limits(&gateway),
     })

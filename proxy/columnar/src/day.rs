@@ -1,5 +1,6 @@
 //! A day of records in one Parquet file.
 
+mod by_entry;
 mod check;
 mod file;
 mod footer;
@@ -10,6 +11,7 @@ mod scan;
 mod totals;
 mod writer;
 
+pub use by_entry::RowAt;
 pub use check::{Checked, Expected, Finding, check};
 pub use file::{AdmissionKey, DayFile};
 pub use footer::{Footer, LedgerRange};

@@ -50,7 +50,7 @@ mod value;
 
 pub use day::{
     AdmissionKey, Checked, DayFile, DayWriter, Expected, Finding, Footer, LedgerRange, MergeError,
-    Row, Scan, SealedDay, check, merge,
+    Row, RowAt, Scan, SealedDay, check, merge,
 };
 pub use error::{Part, ReadError, WriteError};
 pub use kept::{

@@ -203,6 +203,16 @@ impl DiskBudget {
         Some(Growth { bytes_a_day, days_left })
     }
 
+    /// Days until there is room only if history goes that is behind the oldest `bytes_before` of it, at
+    /// the present rate. `None` until that is known, and where that will not be.
+    pub fn days_of_room(&self, bytes_before: u64) -> Option<f64> {
+        let bytes = self.lock().room.bytes_until_short()?.saturating_add(bytes_before);
+        if bytes == 0 {
+            return Some(0.0);
+        }
+        pace::days_left(bytes, self.growth()?.bytes_a_day)
+    }
+
     /// Whether history is to go early.
     pub fn is_short(&self) -> bool {
         self.short.load(Relaxed)
@@ -362,6 +372,22 @@ mod tests {
         assert_eq!(seen(9), (Some(Turn::Emptied), true, false));
         assert_eq!(seen(1), (None, false, false));
         assert!(budget.bytes().is_some_and(|bytes| bytes >= 1 << 20));
+    }
+
+    #[test]
+    fn history_behind_some_other_goes_at_once_only_where_there_is_too_little_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let budget = DiskBudget::default();
+        assert_eq!(budget.days_of_room(0), None);
+        let filler = |mib: usize| {
+            fs::write(dir.path().join("filler"), vec![1; mib << 20]).unwrap();
+            budget.look(dir.path(), &limits(Some(10 << 20))).unwrap();
+        };
+        filler(5);
+        assert_eq!(budget.days_of_room(0), None, "nobody knows the rate");
+        filler(9);
+        assert_eq!(budget.days_of_room(0), Some(0.0));
+        assert_eq!(budget.days_of_room(1), None);
     }
 
     #[test]

@@ -90,10 +90,11 @@
 //! # Retention
 //!
 //! After the store was fed, the journal removes segments (`retain.rs`). A segment goes if the requests
-//! up to its last entry are in files of days and with the receiver of `export.push` (if there is one),
-//! and if no start needs it. Segments of corrections stay. Where a database elsewhere has all of it,
-//! segments of both go when they are older than `records_keep_days`. If the wall clock is more than a day ahead of the newest entry, nothing
-//! goes by age until it was steady for a day (`clock_trust.rs`).
+//! up to its last entry are in files of days, and if no start needs it. A receiver of `export.push` that
+//! lacks them gets them from the store. Segments of corrections stay. Where a database elsewhere has all
+//! of it, segments of both go when they are older than `records_keep_days`. If the wall clock is more
+//! than a day ahead of the newest entry, nothing goes by age until it was steady for a day
+//! (`clock_trust.rs`).
 //!
 //! # Room
 //!
@@ -163,7 +164,7 @@ pub use self::identity::{Identity, LEDGER, identity, in_copy};
 pub use self::lock::LOCK;
 pub use self::options::{Event, Options};
 pub use self::push_cursor::{Found, PUSHED, PUSHED_CORRECTIONS, PushCursor, follow_push, pushed};
-pub use self::pushed::PushOutcome;
+pub use self::pushed::{PushBacklog, PushOutcome};
 pub use self::read::{Altered, Entries, Extent, extent};
 pub use self::recover::Recovery;
 pub use self::retain::{AgeWait, InStore, MadeRoom, Removed, Retention, WaitTurn, make_room};

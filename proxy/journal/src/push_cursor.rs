@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use taximeter_ledger::Position;
+use taximeter_ledger::{LedgerId, Position};
 use tempfile::NamedTempFile;
 
 use super::CORRECTIONS;
@@ -36,8 +36,15 @@ pub fn follow_push(data_dir: &Path, journal: &str, from: Position, to: Position)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushCursor {
     seq: u64,
-    /// Tells this journal from another; unknown where nothing was sent yet.
+    /// Tells this journal from another. Unknown where nothing was sent yet, and where the store had the
+    /// entry and the journal had it no longer: then the ledger tells it.
     chain: Option<u32>,
+    /// The ledger of the entry, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ledger: Option<LedgerId>,
+    /// It was told that requests up to this entry are lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lost: Option<u64>,
 }
 
 /// What the journal has where the cursor is.
@@ -62,12 +69,44 @@ pub enum Found {
 
 impl PushCursor {
     /// Before the first entry.
-    pub const START: Self = Self { seq: 0, chain: None };
+    pub const START: Self = Self { seq: 0, chain: None, ledger: None, lost: None };
 
-    /// At this entry.
+    /// The same at this entry of the journal.
     #[must_use]
-    pub const fn at(position: Position) -> Self {
-        Self { seq: position.seq, chain: Some(position.chain) }
+    pub fn at(self, position: Position, ledger: LedgerId) -> Self {
+        let Position { seq, chain } = position;
+        Self { seq, chain: Some(chain), ..self.behind(seq, ledger) }
+    }
+
+    /// The same behind this entry, which the journal no longer has.
+    #[must_use]
+    pub fn behind(self, seq: u64, ledger: LedgerId) -> Self {
+        let ledger = Some(ledger).filter(|ledger| *ledger != LedgerId::UNKNOWN);
+        Self { seq, chain: None, ledger, ..self }
+    }
+
+    /// The same after it was told that requests up to this entry are lost.
+    #[must_use]
+    pub const fn told_lost(self, last: u64) -> Self {
+        Self { lost: Some(last), ..self }
+    }
+
+    /// The last entry that need not be sent again.
+    #[must_use]
+    pub const fn seq(self) -> u64 {
+        self.seq
+    }
+
+    /// Whether the entry is one that was sent, and the journal had it.
+    #[must_use]
+    pub const fn is_known(self) -> bool {
+        self.chain.is_some()
+    }
+
+    /// It was told that requests up to this entry are lost; 0 if that was not told.
+    #[must_use]
+    pub fn lost(self) -> u64 {
+        self.lost.unwrap_or(0)
     }
 
     /// Where sending stopped, by its `file`; after the `newest` entry where it never began, which is
@@ -83,7 +122,7 @@ impl PushCursor {
         match fs::read(file) {
             Ok(json) => Ok(serde_json::from_slice(&json).unwrap_or(Self::START)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let cursor = Self { seq: newest()?, chain: None };
+                let cursor = Self { seq: newest()?, ..Self::START };
                 cursor.save(file)?;
                 Ok(cursor)
             }
@@ -119,7 +158,11 @@ impl PushCursor {
     pub fn follow(file: &Path, from: Position, to: Position) -> io::Result<()> {
         let json = fs::read(file).unwrap_or_default();
         match serde_json::from_slice(&json) {
-            Ok(cursor) if Self::at(from) == cursor => Self::at(to).save(file),
+            Ok(Self { seq, chain, ledger, lost })
+                if (seq, chain) == (from.seq, Some(from.chain)) =>
+            {
+                Self { seq: to.seq, chain: Some(to.chain), ledger, lost }.save(file)
+            }
             _ => Ok(()),
         }
     }
@@ -145,8 +188,12 @@ impl PushCursor {
 
     /// What it means that the journal begins with `first`, read from [`PushCursor::first`] on.
     #[must_use]
-    pub fn check(self, first: Option<Position>) -> Found {
-        match (first, self.chain) {
+    pub fn check(self, first: Option<(Position, LedgerId)>) -> Found {
+        let is_other = |ledger| self.ledger.is_some_and(|own| own != ledger);
+        if first.is_some_and(|(_, ledger)| is_other(ledger)) {
+            return Found::Other;
+        }
+        match (first.map(|(position, _)| position), self.chain) {
             (None, _) => Found::Nothing,
             (Some(found), Some(chain)) if found.seq == self.seq => {
                 if found.chain == chain {
@@ -165,9 +212,11 @@ impl PushCursor {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
-    const SENT: PushCursor = PushCursor { seq: 7, chain: Some(9) };
+    const SENT: PushCursor = PushCursor { seq: 7, chain: Some(9), ..PushCursor::START };
 
     fn load(file: &Path, newest: u64) -> PushCursor {
         let cursor = PushCursor::load(file, || Ok::<_, io::Error>(newest)).unwrap();
@@ -179,7 +228,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("push.json");
         assert_eq!(PushCursor::sent(&file), 0);
-        let first = PushCursor { seq: 5, chain: None };
+        let first = PushCursor { seq: 5, ..PushCursor::START };
         assert_eq!(load(&file, 5), first);
         assert_eq!(load(&file, 9), first, "what came before anything was sent is not left out");
         SENT.save(&file).unwrap();
@@ -199,7 +248,7 @@ mod tests {
         PushCursor::follow(&file, at(8), at(3)).unwrap();
         assert_eq!(load(&file, 20), SENT, "of another journal");
         PushCursor::follow(&file, at(9), at(3)).unwrap();
-        assert_eq!(load(&file, 20), PushCursor { seq: 7, chain: Some(3) });
+        assert_eq!(load(&file, 20), PushCursor { chain: Some(3), ..SENT });
     }
 
     #[test]
@@ -217,7 +266,8 @@ mod tests {
 
     #[test]
     fn it_knows_its_journal_and_what_is_missing() {
-        let at = |seq, chain| Some(Position { seq, chain });
+        let ledger = LedgerId(Uuid::from_u128(1));
+        let at = |seq, chain| Some((Position { seq, chain }, ledger));
         assert_eq!(SENT.first(), 7);
         assert_eq!(SENT.check(at(7, 9)), Found::Last);
         assert_eq!(SENT.check(at(7, 8)), Found::Other);
@@ -228,5 +278,12 @@ mod tests {
             (PushCursor::START.first(), PushCursor::START.check(at(1, 5))),
             (1, Found::Next)
         );
+        let behind = SENT.behind(20, ledger);
+        assert_eq!((behind.first(), behind.check(at(21, 1))), (21, Found::Next));
+        assert_eq!(behind.check(at(25, 1)), Found::Gap { first: 21, last: 24 });
+        assert_eq!(SENT.at(Position { seq: 20, chain: 4 }, ledger).check(at(20, 4)), Found::Last);
+        let other = LedgerId(Uuid::from_u128(2));
+        assert_eq!(SENT.behind(20, other).check(at(21, 1)), Found::Other);
+        assert_eq!(SENT.behind(20, LedgerId::UNKNOWN).check(at(21, 1)), Found::Next);
     }
 }

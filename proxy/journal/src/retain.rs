@@ -156,9 +156,7 @@ impl Retention {
         }
     }
 
-    /// Removes segments after the store was fed. `written` is the last entry now. `sent` returns the
-    /// last request and the last correction that the receiver has, or `u64::MAX` without a receiver.
-    /// Where `budget` is short of room, neither age nor files of days count. Nothing is removed because
+    /// Removes segments after the store was fed. `written` is the last entry now. Where `budget` is short of room, neither age nor files of days count. Nothing is removed because
     /// of its age while the wall clock is in doubt.
     ///
     /// # Errors
@@ -166,7 +164,6 @@ impl Retention {
     pub fn fed(
         &mut self,
         written: u64,
-        sent: impl Fn() -> (u64, u64),
         InStore { sealed, corrections }: InStore,
         budget: &DiskBudget,
         (now, at): (Instant, Timestamp),
@@ -175,24 +172,21 @@ impl Retention {
         let mut old = Vec::new();
         if let Some(sealed) = sealed.filter(|sealed| self.is_news(*sealed, now)) {
             self.sealed = Some((sealed, now));
-            old = retire(&self.dir, Timestamp::MAX, stored.min(sealed).min(sent().0))?;
+            old = retire(&self.dir, Timestamp::MAX, stored.min(sealed))?;
         }
         let is_due = self.due.is_none_or(|due| now >= due) && self.clock.ahead().is_none();
         if sealed.is_none() && is_due {
             self.due = Some(now + PERIOD);
             let kept = at.checked_sub(self.keep).unwrap_or(Timestamp::MIN);
-            let (sent, sent_corrections) = sent();
-            old = retire(&self.dir, kept, stored.min(sent))?;
-            let dir = self.dir.join(CORRECTIONS);
-            old.extend(retire(&dir, kept, corrections.min(sent_corrections))?);
+            old = retire(&self.dir, kept, stored)?;
+            old.extend(retire(&self.dir.join(CORRECTIONS), kept, corrections)?);
         }
-        let for_room = self.make_room(|| Some((stored, corrections)), sent, budget, now)?;
+        let for_room = self.make_room(|| Some((stored, corrections)), budget, now)?;
         Ok(Removed { old, for_room })
     }
 
     /// Whether segments are to be looked for, because requests up to `sealed` are in files of days.
     fn is_news(&self, sealed: u64, now: Instant) -> bool {
-        // A receiver may have got more since.
         self.sealed.is_none_or(|(before, looked)| {
             let period = if sealed > before { SEALED_PERIOD } else { PERIOD };
             now >= looked + period
@@ -200,24 +194,20 @@ impl Retention {
     }
 
     /// Makes room where `budget` is short of it, also while the store cannot be fed. `stored` is asked
-    /// for the last request and the last correction that the store has, if they are known; `sent` as
-    /// for `fed`.
+    /// for the last request and the last correction that the store has, if they are known.
     ///
     /// # Errors
     /// As `fed`.
     pub fn make_room(
         &mut self,
         stored: impl FnOnce() -> Option<(u64, u64)>,
-        sent: impl Fn() -> (u64, u64),
         budget: &DiskBudget,
         now: Instant,
     ) -> Result<Option<MadeRoom>, JournalError> {
         if !budget.is_short() || self.room_due.is_some_and(|due| now < due) {
             return Ok(None);
         }
-        let Some((stored, corrections)) = stored() else { return Ok(None) };
-        let (sent, sent_corrections) = sent();
-        let done = (stored.min(sent), corrections.min(sent_corrections));
+        let Some(done) = stored() else { return Ok(None) };
         let (made, remaining) = remove_for_room(&self.dir, done, budget)?;
         // To look takes time, and what may go today has gone. Or the volume may show late what it got
         // back, and nothing is to go twice for the same room.
@@ -251,7 +241,7 @@ pub struct MadeRoom {
 }
 
 /// Removes segments of the journals in the data directory `dir` as far as `budget` is short of room.
-/// The store and the receiver have all up to `done`: the last request, and the last correction.
+/// The store has all up to `done`: the last request, and the last correction.
 ///
 /// # Errors
 /// As `retire`.

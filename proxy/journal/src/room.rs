@@ -165,6 +165,13 @@ impl Room {
         room
     }
 
+    /// Bytes until history is to go early; 0 where that is so now. `None` where nothing limits them.
+    pub(super) fn bytes_until_short(&self) -> Option<u64> {
+        let (left, most) = (self.bytes_left?, self.bytes_max?);
+        let kept = whole(i128::from(most) / SHORT_OF);
+        Some(if self.is_short() { 0 } else { left.saturating_sub(kept) })
+    }
+
     /// Whether history is to go early.
     #[must_use]
     pub const fn is_short(&self) -> bool {

@@ -13,6 +13,7 @@ pub(super) use taximeter_columnar::AdmissionKey;
 use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
+use super::behind::{Behind, EntryPage, Lacked};
 use super::error::StoreError;
 use super::gone::GoneDay;
 use super::granularity::Granularity;
@@ -85,6 +86,17 @@ pub(super) trait Database: fmt::Debug + Send {
     ) -> Result<Option<u64>, StoreError> {
         Ok(None)
     }
+
+    /// What is here of entries of a journal, in order: at most `limit` entries, unless more have one
+    /// number. All up to the last one that is asked for are here, as far as they have not gone.
+    fn behind(&mut self, asked: &Behind<'_>, limit: usize) -> Result<EntryPage, StoreError>;
+
+    /// The first entry of a ledger that a request here is of, if there is one.
+    fn first_entry(&mut self, ledger: LedgerId) -> Result<Option<u64>, StoreError>;
+
+    /// How many requests are behind an entry of the journal of requests, which is one of `ledger`, and
+    /// what the files take that have none of them.
+    fn lacked(&mut self, ledger: LedgerId, after: u64) -> Result<Lacked, StoreError>;
 
     /// Compares each file of requests with what was written, and shows what is wrong.
     fn check_days(&mut self, _tell: &mut dyn FnMut(String)) -> Result<SoundDays, StoreError> {

@@ -92,8 +92,10 @@
 //!
 
 mod ask;
+mod ask_behind;
 mod audit;
 mod batch;
+mod behind;
 pub mod bills;
 mod closing;
 pub mod convert;
@@ -133,6 +135,7 @@ use taximeter_config::{Config, PostgresUrl, Store as Configured};
 
 pub use self::ask::Pages;
 pub use self::audit::{Audited, Sum};
+pub use self::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry};
 pub use self::cursor::{Cursor, Order};
 pub use self::database::{Filter, Written};
 pub use self::error::{ReadError, StoreError};

@@ -2,6 +2,7 @@
 
 mod add;
 mod ask;
+mod behind;
 mod convert;
 mod corrector;
 mod fault;
@@ -24,13 +25,14 @@ use jiff::Timestamp;
 use taximeter_billing::export::Entries;
 use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
 use taximeter_config::PostgresUrl;
-use taximeter_ledger::{Correction, Position, Record, RefusalCount};
+use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
 
 use self::corrector::{Claim, Obstacle};
 use self::fault::Fault;
 use self::link::Link;
 use self::schema::Month;
 use super::batch::{Added, Batch};
+use super::behind::{Behind, EntryPage, Lacked};
 use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
 use super::error::StoreError;
 use super::gone::GoneDay;
@@ -291,6 +293,18 @@ impl Database for Postgres {
         page: &mut Written,
     ) -> Result<Option<AdmissionKey>, StoreError> {
         self.ask(|link| ask::written(link, filter, newest, (start, limit), page))
+    }
+
+    fn behind(&mut self, asked: &Behind<'_>, limit: usize) -> Result<EntryPage, StoreError> {
+        self.ask(|link| behind::behind(link, asked, limit))
+    }
+
+    fn first_entry(&mut self, ledger: LedgerId) -> Result<Option<u64>, StoreError> {
+        self.ask(|link| behind::first_entry(link, ledger))
+    }
+
+    fn lacked(&mut self, ledger: LedgerId, after: u64) -> Result<Lacked, StoreError> {
+        self.ask(|link| behind::lacked(link, ledger, after))
     }
 
     fn corrections(

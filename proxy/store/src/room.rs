@@ -10,7 +10,7 @@ use taximeter_config::Config;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::RoomLimits;
 use taximeter_journal::{
-    InStore, JournalError, Removed, Retention, WaitTurn, is_written, make_room, pushed,
+    InStore, JournalError, Removed, Retention, WaitTurn, is_written, make_room,
 };
 use taximeter_ledger::Position;
 
@@ -26,8 +26,6 @@ use super::sqlite::Sqlite;
 pub struct Cleaner {
     dir: PathBuf,
     location: Location,
-    /// There is a receiver of `export.push`.
-    pushes: bool,
     budget: Arc<DiskBudget>,
     retention: Retention,
 }
@@ -40,8 +38,7 @@ impl Cleaner {
         budget: Arc<DiskBudget>,
         retention: Retention,
     ) -> Self {
-        let (dir, pushes) = (config.data_dir.clone(), config.export.push.is_some());
-        Self { dir, location, pushes, budget, retention }
+        Self { dir: config.data_dir.clone(), location, budget, retention }
     }
 
     /// Makes room before a start writes anything. Returns what was removed, and the bytes of free pages
@@ -65,9 +62,7 @@ impl Cleaner {
         if !budget.is_short() {
             return Ok((Removed::default(), free_bytes));
         }
-        let (stored, sent) = (stored(dir, cursors), sent(dir, config.export.push.is_some()));
-        let done = (stored.0.min(sent.0), stored.1.min(sent.1));
-        let for_room = make_room(dir, done, &budget)?;
+        let for_room = make_room(dir, stored(dir, cursors), &budget)?;
         Ok((Removed { for_room, ..Removed::default() }, free_bytes))
     }
 
@@ -87,16 +82,15 @@ impl Cleaner {
         written: u64,
         at: (Instant, Timestamp),
     ) -> Result<Removed, JournalError> {
-        let Self { dir, location, pushes, budget, retention } = self;
-        let sent = || sent(dir, *pushes);
+        let Self { dir, location, budget, retention } = self;
         if let Ok(Fed { sealed, stored_corrections, free_bytes, .. }) = *fed {
             budget.reusable(free_bytes);
             let in_store = InStore { sealed, corrections: stored_corrections };
-            return retention.fed(written, sent, in_store, budget, at);
+            return retention.fed(written, in_store, budget, at);
         }
         // What the store has may have been moved away, so it is asked itself.
         let now = || location.look().map(|store| stored(dir, store.cursors));
-        let for_room = retention.make_room(now, sent, budget, at.0)?;
+        let for_room = retention.make_room(now, budget, at.0)?;
         Ok(Removed { for_room, ..Removed::default() })
     }
 }
@@ -117,9 +111,4 @@ fn stored(dir: &Path, cursors: [Option<Position>; 2]) -> (u64, u64) {
     let [requests, corrections] = &mut feeds(dir);
     let [at_requests, at_corrections] = cursors;
     (requests.stored_at(at_requests), corrections.stored_at(at_corrections))
-}
-
-/// The last request and the last correction that no receiver needs.
-fn sent(dir: &Path, pushes: bool) -> (u64, u64) {
-    if pushes { pushed(dir) } else { (u64::MAX, u64::MAX) }
 }

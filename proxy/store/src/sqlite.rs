@@ -34,6 +34,7 @@ use taximeter_billing::{GatewayProgress, Hour, HourKey, LostRequests, Period};
 use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
+use super::behind::{Behind, EntryPage, Lacked};
 use super::database::{
     AdmissionKey, Database, Filter, Rebuilt, Refill, SoundDays, SoundHours, Written,
 };
@@ -167,6 +168,18 @@ impl Database for Sqlite {
             let first = ask::first_seq(connection, ledger)?;
             Ok(Some(first.map_or(fed, |first| fed.min(first.saturating_sub(1)))))
         })
+    }
+
+    fn behind(&mut self, asked: &Behind<'_>, limit: usize) -> Result<EntryPage, StoreError> {
+        self.ask_all(|connection, days| days::behind(connection, days, asked, limit))
+    }
+
+    fn first_entry(&mut self, ledger: LedgerId) -> Result<Option<u64>, StoreError> {
+        self.ask_all(|connection, days| days::first_entry(connection, days, ledger))
+    }
+
+    fn lacked(&mut self, ledger: LedgerId, after: u64) -> Result<Lacked, StoreError> {
+        self.ask_all(|connection, days| days::lacked(connection, days, ledger, after))
     }
 
     fn check_days(&mut self, tell: &mut dyn FnMut(String)) -> Result<SoundDays, StoreError> {

@@ -13,6 +13,7 @@ macro_rules! on_postgres {
 }
 
 mod audit;
+mod behind;
 mod clock;
 mod closing;
 mod convert;

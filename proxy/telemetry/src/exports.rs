@@ -1,17 +1,22 @@
-//! The state of each signal's OTLP push, for the status API and the console.
+//! The state of each signal's OTLP push and of the receiver of events, for the status API and the
+//! console.
 
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use taximeter_config::{Exporter, OtlpProtocol};
+use taximeter_journal::{PushBacklog, PushOutcome};
 use taximeter_system::clock;
 
 use super::message::chosen;
 use crate::pusher::ExportOutcome;
 
-/// The state of the push of each signal.
+/// The state of the push of each signal, and what the receiver of events lacks.
 #[derive(Debug, Default)]
-pub struct Exports(Mutex<Vec<Export>>);
+pub struct Exports {
+    signals: Mutex<Vec<Export>>,
+    backlog: Mutex<Option<PushBacklog>>,
+}
 
 /// The state of the push of one signal.
 #[derive(Debug, Clone)]
@@ -55,7 +60,19 @@ impl Exports {
             failures: 0,
             last_failure: None,
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(export);
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner).push(export);
+    }
+
+    /// Notes what the receiver of events lacks.
+    pub fn note_push(&self, outcome: &PushOutcome<'_>) {
+        if let PushOutcome::Behind { backlog, .. } = outcome {
+            *self.backlog.lock().unwrap_or_else(PoisonError::into_inner) = *backlog;
+        }
+    }
+
+    /// What the receiver of events lacks, when somebody looked last. `None` if it has all.
+    pub fn push_backlog(&self) -> Option<PushBacklog> {
+        *self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes the result of a batch.
@@ -66,7 +83,7 @@ impl Exports {
         else {
             return;
         };
-        let mut exports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exports = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(export) = exports.iter_mut().find(|export| export.signal == *signal) else {
             return;
         };
@@ -88,6 +105,6 @@ impl Exports {
 
     /// The state of all signals.
     pub fn all(&self) -> Vec<Export> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

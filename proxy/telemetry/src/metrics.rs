@@ -135,6 +135,13 @@ impl Metrics {
         number.set(f64::from(u8::from(is_ahead)));
     }
 
+    /// Sets how many requests a receiver of events lacks, and whether they are about to go.
+    pub fn push_lacks(&self, requests: u64, is_at_risk: bool) {
+        let set = |instrument, value| self.instruments.number(instrument, Vec::new()).set(value);
+        set(Instrument::PushPending, float(requests));
+        set(Instrument::PushAtRisk, f64::from(u8::from(is_at_risk)));
+    }
+
     /// Whether any reserved request is not settled yet.
     pub fn has_unsettled_requests(&self) -> bool {
         Number::value(&self.open) > 0.0

@@ -258,6 +258,11 @@ instruments! {
         "Ledger events sent to the receiver, by its answer: stored or rejected.";
     PushFaults: "taximeter.push.faults", Counter, "{fault}", Any, &[],
         "Failed attempts to send events to the receiver. The gateway sends them again.";
+    PushPending: "taximeter.push.pending", Gauge, "{request}", Any, &[],
+        "Requests that the receiver of `export.push` lacks, at most: those that have used nothing are \
+         not sent. Counted once a minute while it is away or late.";
+    PushAtRisk: "taximeter.push.at_risk", Gauge, "1", Any, &[],
+        "1 if less than a week is left until requests go that the receiver of `export.push` lacks.";
     StoreLag: "taximeter.store.lag", Gauge, "{entry}", Any, &[],
         "Journal entries that the store does not have yet. Absent until the store was fed once.";
     LedgerHealthy: "taximeter.ledger.healthy", Gauge, "1", Any, &[],

@@ -13,7 +13,7 @@ use super::view::{PageParams, View};
 use crate::problem::ApiError;
 use crate::query::{NoParams, Params};
 use crate::status::{
-    Collector, ConfigStatus, LedgerStatus, Status, StoreStatus, UpstreamStatus, status,
+    Backlog, Collector, ConfigStatus, LedgerStatus, Status, StoreStatus, UpstreamStatus, status,
 };
 
 pub(super) async fn upstreams(
@@ -182,7 +182,10 @@ fn gateway_facts(status: &Status, view: &View) -> Markup {
                 (configuration(&status.config, view))
                 div { dt { "Draining" } dd { @if status.draining { "yes" } @else { "no" } } }
                 @for exporter in &status.exporters {
-                    div { dt { "Exports to" } dd { (name(&exporter.url)) } }
+                    div {
+                        dt { "Exports to" }
+                        dd { (name(&exporter.url)) @if let Some(it) = &exporter.backlog { (lacks(it, view)) } }
+                    }
                 }
                 @for collector in &status.collectors {
                     div {
@@ -192,6 +195,15 @@ fn gateway_facts(status: &Status, view: &View) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// What a receiver of events lacks.
+fn lacks(backlog: &Backlog, view: &View) -> Markup {
+    html! {
+        ", lacks " (count(backlog.requests)) " requests since " (view.time(backlog.since)) "; "
+        @if backlog.at_risk { span.end.bad { "they go" } } @else { "they go" }
+        " from " (view.time(backlog.goes_at)) " on"
     }
 }
 

@@ -17,17 +17,17 @@ use crate::record::place_of;
 const FILTER_BLOCK_BYTES: usize = 32;
 
 /// Where a row is.
-type At = (usize, usize);
+pub(super) type At = (usize, usize);
 
 /// Keeps the least of what it is given.
-struct Least<K> {
-    heap: BinaryHeap<(K, At)>,
-    limit: usize,
+pub(super) struct Least<K> {
+    pub(super) heap: BinaryHeap<(K, At)>,
+    pub(super) limit: usize,
 }
 
 impl<K: Ord> Least<K> {
     /// Whether one with a key from `key` on can still be among the least.
-    fn may_take(&self, key: &K) -> bool {
+    pub(super) fn may_take(&self, key: &K) -> bool {
         self.heap.len() < self.limit || self.heap.peek().is_some_and(|(most, _)| key < most)
     }
 
@@ -36,7 +36,7 @@ impl<K: Ord> Least<K> {
         self.heap.len() >= self.limit && self.heap.peek().is_none_or(|(most, _)| is_before(most))
     }
 
-    fn push(&mut self, key: K, at: At) {
+    pub(super) fn push(&mut self, key: K, at: At) {
         if self.limit > 0 && self.may_take(&key) {
             if self.heap.len() == self.limit {
                 self.heap.pop();

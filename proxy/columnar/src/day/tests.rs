@@ -1,5 +1,6 @@
 //! Files of a day, written and read.
 
+mod by_entry;
 mod damage;
 mod merging;
 mod searching;

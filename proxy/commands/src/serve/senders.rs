@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use taximeter_config::{LogsExport, MetricsExport, OtelSettings, TracesExport};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_journal::PushOutcome;
-use taximeter_push::Delivery;
+use taximeter_push::{Delivery, Source};
+use taximeter_store::Location;
 use taximeter_system::clock;
 use taximeter_telemetry::events::{EventsPushed, TelemetryPushed};
 use taximeter_telemetry::otlp::MetricsSource;
@@ -16,9 +17,19 @@ use taximeter_telemetry::pusher;
 pub(super) fn delivery(gateway: &Arc<Gateway>) -> anyhow::Result<Option<Delivery>> {
     let Some(push) = &gateway.config.export.push else { return Ok(None) };
     let telemetry = gateway.telemetry.clone();
-    let (dir, newest) = (&gateway.config.data_dir, gateway.journal.sequence());
-    let tell = move |outcome: &PushOutcome<'_>| telemetry.emit(&EventsPushed(outcome));
-    Ok(Some(Delivery::start(dir, push, newest, tell)?))
+    let config = &gateway.config;
+    let source = Source {
+        data_dir: &config.data_dir,
+        store: Location::of(config, &gateway.id),
+        newest: gateway.journal.sequence(),
+        keep_days: config.ledger.records_keep_days,
+        budget: gateway.disk_budget.clone(),
+    };
+    let tell = move |outcome: &PushOutcome<'_>| {
+        telemetry.exports.note_push(outcome);
+        telemetry.emit(&EventsPushed(outcome));
+    };
+    Ok(Some(Delivery::start(source, push, tell)?))
 }
 
 /// Sends metrics, spans and log records to OTLP collectors, if there are any.

@@ -152,28 +152,25 @@ fn the_store_has_what_was_written_before_it_was_fed() {
     let bench = filled(40, &[]);
     let (at, now): (_, Instant) = (Timestamp::from_second(2 * 86_400).unwrap(), clock::now());
     let mut retention = retention(bench.dir.path(), 1, Some(at), (now, at));
-    let mut fed = |sent: u64, hours| {
+    let mut fed = |hours| {
         let now = now + Duration::from_secs(3600) * hours;
         let budget = DiskBudget::default();
-        retention.fed(u64::MAX, || (sent, 0), kept(0), &budget, (now, at)).unwrap().old.len()
+        retention.fed(u64::MAX, kept(0), &budget, (now, at)).unwrap().old.len()
     };
-    assert_eq!(fed(u64::MAX, 0), 0);
+    assert_eq!(fed(0), 0);
     // Not before its time.
-    assert_eq!(fed(u64::MAX, 0), 0);
-    // The receiver lacks them.
-    assert_eq!(fed(0, 1), 0);
-    assert!(fed(u64::MAX, 2) > 0);
+    assert_eq!(fed(0), 0);
+    assert!(fed(1) > 0);
     assert_eq!(bench.segments().len(), 1);
 }
 
 /// What `retention` removes to make room, after a feeding.
 fn for_room(
     retention: &mut Retention,
-    sent: u64,
     budget: &DiskBudget,
     at: (Instant, Timestamp),
 ) -> Option<MadeRoom> {
-    let removed = retention.fed(u64::MAX, || (sent, 0), kept(0), budget, at).unwrap();
+    let removed = retention.fed(u64::MAX, kept(0), budget, at).unwrap();
     assert!(removed.old.is_empty());
     removed.for_room
 }
@@ -189,25 +186,25 @@ fn budget(dir: &Path, taken: u64) -> DiskBudget {
 }
 
 #[test]
-fn where_there_is_little_room_as_many_young_files_go_as_are_needed_but_none_that_somebody_lacks() {
+fn where_there_is_little_room_as_many_young_files_go_as_are_needed_but_none_that_the_store_lacks() {
     let bench = filled(40, &[]);
     let (at, now) = (Timestamp::from_second(1).unwrap(), clock::now());
     let mut retention = retention(bench.dir.path(), 400, Some(at), (now, at));
     let all = bench.segments();
     let roomy = budget(bench.dir.path(), 700);
-    let mut fed = |sent: u64, budget: &DiskBudget, seconds: u64| {
+    let mut fed = |budget: &DiskBudget, seconds: u64| {
         let now = now + Duration::from_secs(seconds);
-        for_room(&mut retention, sent, budget, (now, at)).map(|made| (made.gone.len(), made.filler))
+        for_room(&mut retention, budget, (now, at)).map(|made| (made.gone.len(), made.filler))
     };
-    assert_eq!(fed(u64::MAX, &roomy, 0), None);
     let short = budget(bench.dir.path(), 801);
-    assert_eq!(fed(0, &short, 0), None, "the receiver lacks them");
+    assert_eq!(fed(&short, 0), None, "the store lacks them");
+    assert_eq!(fed(&roomy, 0), None);
     // At once, and not at the next hour.
-    assert_eq!(fed(u64::MAX, &short, 0), Some((1, Filler::Own)));
+    assert_eq!(fed(&short, 11), Some((1, Filler::Own)));
     assert_eq!(bench.segments(), all[1..]);
-    assert_eq!(fed(u64::MAX, &short, 30), None, "there is room again");
+    assert_eq!(fed(&short, 30), None, "there is room again");
     let full = budget(bench.dir.path(), 1_000);
-    let gone = fed(u64::MAX, &full, 40).map_or(0, |(gone, _)| gone);
+    let gone = fed(&full, 40).map_or(0, |(gone, _)| gone);
     assert!((2..all.len() / 2).contains(&gone), "{gone} of {}", all.len());
     assert!(!full.is_short() && !full.is_full());
 }
@@ -220,8 +217,7 @@ fn room_is_made_while_the_store_cannot_be_fed_of_what_it_is_known_to_have() {
     let all = bench.segments().len();
     let made = |stored: Option<(u64, u64)>| {
         let mut retention = retention(bench.dir.path(), 400, Some(at), (now, at));
-        let sent = || (u64::MAX, u64::MAX);
-        let made = retention.make_room(|| stored, sent, &full, now).unwrap();
+        let made = retention.make_room(|| stored, &full, now).unwrap();
         made.map(|made| (made.gone.len(), made.remaining))
     };
     assert_eq!((made(None), made(Some((0, 0)))), (None, None));
@@ -266,7 +262,7 @@ fn nothing_goes_by_age_while_the_clock_is_ahead_of_the_newest_entry_but_for_room
         (now, at) = (now + passed, at + passed);
         let turn = retention.look((now, at));
         let budget = DiskBudget::default();
-        let removed = retention.fed(u64::MAX, || (u64::MAX, 0), kept(0), &budget, (now, at));
+        let removed = retention.fed(u64::MAX, kept(0), &budget, (now, at));
         (turn, removed.unwrap().old.len())
     };
     let (began, removed) = fed(0);
@@ -285,8 +281,8 @@ fn nothing_goes_by_age_while_the_clock_is_ahead_of_the_newest_entry_but_for_room
     let at = newest + SignedDuration::from_hours(24 * 500);
     let mut retention = self::retention(bench.dir.path(), 400, Some(newest), (now, at));
     let full = budget(bench.dir.path(), 1_000);
-    assert!(for_room(&mut retention, u64::MAX, &full, (now, at)).is_none());
-    let made = for_room(&mut retention, u64::MAX, &full, (now, at));
+    assert!(for_room(&mut retention, &full, (now, at)).is_none());
+    let made = for_room(&mut retention, &full, (now, at));
     assert!(made.is_some(), "room is no question of age");
 }
 
@@ -300,21 +296,19 @@ fn segments_of_sealed_requests_go_whatever_the_clock_says_and_corrections_stay()
     retention.look((now, at));
     let all = bench.segments().len();
     let last = bench.read(1).last().unwrap().seq;
-    let mut fed = |seconds: u64, sealed: u64, sent: u64| {
+    let mut fed = |seconds: u64, sealed: u64| {
         now += Duration::from_secs(seconds);
         let in_store = InStore { sealed: Some(sealed), corrections: u64::MAX };
         let budget = DiskBudget::default();
-        let removed = retention.fed(last, || (sent, 0), in_store, &budget, (now, at));
+        let removed = retention.fed(last, in_store, &budget, (now, at));
         removed.unwrap().old.len()
     };
-    assert_eq!(fed(0, 0, u64::MAX), 0);
-    assert_eq!(fed(9, last / 2, u64::MAX), 0, "not so soon");
-    let half = fed(2, last / 2, u64::MAX);
+    assert_eq!(fed(0, 0), 0);
+    assert_eq!(fed(9, last / 2), 0, "not so soon");
+    let half = fed(2, last / 2);
     assert!((1..all - 1).contains(&half), "{half} of {all}");
-    assert_eq!(fed(11, last, last / 2), 0, "the receiver needs them");
-    // Without news once an hour: the receiver may have got more.
-    assert_eq!(fed(11, last, u64::MAX), 0);
-    assert_eq!(fed(3600, last, u64::MAX), all - 1 - half);
+    assert_eq!(fed(11, last / 2), 0, "no further ones are sealed");
+    assert_eq!(fed(11, last), all - 1 - half);
     bench.open();
 }
 
@@ -370,14 +364,13 @@ fn old_corrections_go_once_the_store_has_them() {
     }
     let (at, now): (_, Instant) = (Timestamp::from_second(2 * 86_400).unwrap(), clock::now());
     let mut retention = retention(data.path(), 1, Some(at), (now, at));
-    let mut fed = |sent: u64, stored: u64, hours| {
+    let mut fed = |stored: u64, hours| {
         let now = now + Duration::from_secs(3600) * hours;
         let budget = DiskBudget::default();
-        retention.fed(0, || (0, sent), kept(stored), &budget, (now, at)).unwrap().old.len()
+        retention.fed(0, kept(stored), &budget, (now, at)).unwrap().old.len()
     };
-    assert_eq!(fed(u64::MAX, 0, 0), 0, "the store lacks them");
-    assert_eq!(fed(0, u64::MAX, 1), 0, "the receiver lacks them");
-    assert_eq!(fed(u64::MAX, u64::MAX, 2), filled.segments().len() - 1);
+    assert_eq!(fed(0, 0), 0, "the store lacks them");
+    assert_eq!(fed(u64::MAX, 1), filled.segments().len() - 1);
     assert_eq!(files::list(&dir, &Kernel).unwrap().len(), 1);
 }
 

@@ -6,6 +6,7 @@
 //! tables and the list as of one moment.
 
 mod adopt;
+mod behind;
 mod check;
 mod count;
 mod folder;
@@ -15,10 +16,12 @@ mod merge;
 mod open;
 mod page;
 mod seal;
+mod selection;
 mod tidy;
 mod window;
 
 pub(super) use self::adopt::found_files;
+pub(super) use self::behind::{behind, first_entry, lacked};
 pub(super) use self::check::check;
 pub(super) use self::count::{corrections, count_corrections, entries, key_of_last, tenants};
 pub(super) use self::folder::{

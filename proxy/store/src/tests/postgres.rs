@@ -89,6 +89,11 @@ fn two_gateways_may_feed_and_ask_at_the_same_time() {
 }
 
 #[test]
+fn what_the_journal_no_longer_has_comes_in_the_order_of_entries() {
+    behind::pages_are_as_the_journals(&mut Database::new().store(), |_, _| {});
+}
+
+#[test]
 fn what_others_feed_meanwhile_is_not_there_until_the_moment_is_over() {
     let database = Database::new();
     hours::stays_as_it_is(&mut database.store_of("first"), &mut database.store_of("second"));

@@ -65,11 +65,9 @@ fn keep(dir: &Path, journal: &Journal, removed: &AtomicU64, ends: &AtomicBool) {
     while !ends.load(Relaxed) {
         // Another process may write for a moment.
         let Ok(fed) = store.catch_up(&mut feeds) else { continue };
-        let sent = || (u64::MAX, u64::MAX);
         let gone = retention
             .fed(
                 journal.sequence(),
-                sent,
                 InStore { sealed: fed.sealed, corrections: fed.stored_corrections },
                 &budget,
                 clocks(),

@@ -1,6 +1,6 @@
 //! Events of data that is sent to receivers and collectors.
 
-use taximeter_journal::PushOutcome;
+use taximeter_journal::{PushBacklog, PushOutcome};
 
 use crate::pusher;
 
@@ -22,13 +22,21 @@ impl Event for EventsPushed<'_> {
             PushOutcome::Stored { events: stored } => events(*stored, "stored"),
             PushOutcome::Rejected { .. } => events(1, "rejected"),
             PushOutcome::Failed { .. } => to.count(Instrument::PushFaults, 1, &[]),
+            PushOutcome::Behind { backlog, .. } => {
+                let requests = backlog.map_or(0, |backlog| backlog.requests);
+                to.push_lacks(requests, backlog.is_some_and(|backlog| backlog.is_at_risk));
+            }
             PushOutcome::Lost { .. } | PushOutcome::Replaced => {}
         }
     }
 
     fn line(&self, to: &Log) {
         match self.0 {
-            PushOutcome::Stored { .. } => {}
+            PushOutcome::Stored { .. } | PushOutcome::Behind { has_turned: false, .. } => {}
+            PushOutcome::Behind { receiver, backlog, .. } => match backlog {
+                Some(backlog) if backlog.is_at_risk => at_risk(receiver, backlog, to),
+                _ => to.tell(LogEvent::PushSafe, [("receiver", (*receiver).into())]),
+            },
             PushOutcome::Rejected { id, reason } => to.tell(
                 LogEvent::PushRejected,
                 [("id", id.to_string().into()), ("reason", (*reason).into())],
@@ -41,12 +49,27 @@ impl Event for EventsPushed<'_> {
                 [
                     ("first", (*first).into()),
                     ("last", (*last).into()),
-                    ("hint", "the journal dropped them; send `bill --format cloudevents`".into()),
+                    ("hint", "their details are no longer kept; bills still count them".into()),
                 ],
             ),
             PushOutcome::Replaced => to.tell(LogEvent::PushJournalReplaced, []),
         }
     }
+}
+
+fn at_risk(receiver: &str, backlog: &PushBacklog, to: &Log) {
+    let hint = "the receiver has taken nothing for long: see the reasons of push_failed; or keep \
+                requests longer (ledger.records_keep_days), or give the volume more room";
+    to.tell(
+        LogEvent::PushAtRisk,
+        [
+            ("receiver", receiver.into()),
+            ("requests", backlog.requests.into()),
+            ("since", backlog.since.to_string().into()),
+            ("goes_at", backlog.goes_at.to_string().into()),
+            ("hint", hint.into()),
+        ],
+    );
 }
 
 /// The result of a push by OTLP.

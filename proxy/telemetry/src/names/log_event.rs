@@ -216,8 +216,13 @@ log_events! {
         "The receiver of `export.push` rejected an event.";
     PushFailed: "push_failed", Warn, ["reason"],
         "The receiver of `export.push` could not be reached or refused everything.";
+    PushAtRisk: "push_at_risk", Critical, ["receiver", "requests", "since", "goes_at", "hint"],
+        "Less than a week is left until requests go that the receiver of `export.push` lacks: the oldest \
+         one is of `since` and goes about `goes_at`.";
+    PushSafe: "push_safe", Info, ["receiver"],
+        "The receiver of `export.push` has what was about to go, or it is kept longer.";
     PushLost: "push_lost", Critical, ["first", "last", "hint"],
-        "The journal no longer has events that the receiver does not have.";
+        "Requests are gone that the receiver does not have, among the journal's entries `first` to `last`.";
     PushJournalReplaced: "push_journal_replaced", Warn, [],
         "The data directory has another journal. The gateway sends it from its start.";
     OtlpRejected: "otlp_rejected", Warn, ["signal", "rejected", "message"],

@@ -12,6 +12,7 @@ use taximeter_columnar::{DayFile, ReadError};
 
 use super::folder::{self, FOLDER};
 use super::list::{self, Generation, LiveFile};
+use super::selection::{Ranges, Selection};
 use super::window::Window;
 use crate::error::StoreError;
 
@@ -38,6 +39,9 @@ pub(in crate::sqlite) struct Days {
     opened: Vec<(i64, u64, OpenDay)>,
     /// Requests that were read for the page before.
     pub(super) window: Option<Window>,
+    /// What was selected for the page of entries before.
+    pub(super) selected: Option<Selection>,
+    pub(super) ranges: Ranges,
 }
 
 impl Days {
@@ -71,7 +75,8 @@ impl Days {
         }
         let is_live = |number| files.iter().any(|file| file.number == number);
         self.opened.retain(|(number, ..)| is_live(*number));
-        (self.held, self.window) = (held, None);
+        self.ranges.retain(|number, _| is_live(*number));
+        (self.held, self.window, self.selected) = (held, None, None);
         (self.files, self.generation, self.lacks_any) = (files, generation, lacks_any);
         Ok(())
     }
