@@ -321,7 +321,8 @@ fn a_ledger_whose_queue_is_full_refuses_although_it_should_serve() {
     let status = || gateway.chat("Connection: close\r\n", CHAT).answer().status();
     assert_eq!(status(), 200);
     without_a_disk(&gateway, || {
-        let served = (0..20).take_while(|_| status() == 200).count();
+        // The engine may close a connection while the next request is on its way.
+        let served = (0..20).take_while(|_| status() != 503).count();
         assert!((1..20).contains(&served), "{served}");
         assert_eq!((status(), gateway.admin("/readyz").status()), (503, 503));
     });

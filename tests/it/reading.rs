@@ -319,16 +319,25 @@ fn keeper() -> u32 {
     if is_root() { NOBODY } else { this }
 }
 
+/// Gives a folder and all that is in it to who keeps the ledger.
+fn give(folder: &Path) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            give(&path);
+        } else {
+            chown(&path, Some(keeper()), None).expect("another owner");
+        }
+    }
+    chown(folder, Some(keeper()), None).expect("another owner");
+}
+
 /// The store belongs to another user where root feeds it.
 #[test]
 fn a_store_that_somebody_feeds_stays_its_users() {
     let folder = leave(Left::Behind, tempfile::tempdir().expect("a temporary folder"));
     let data = folder.path().join("data");
-    for entry in fs::read_dir(&data).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        chown(&path, Some(keeper()), None).expect("another owner");
-    }
-    chown(&data, Some(keeper()), None).expect("another owner");
+    give(&data);
     assert_eq!(records(&data).len(), REQUESTS + 1);
     let keeper = format!("user {} ", keeper());
     let of_others: Vec<_> =

@@ -79,6 +79,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "billing",
     "columnar",
     "commands",
+    "crc64",
     "export",
     "framing",
     "gateway",

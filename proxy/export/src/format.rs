@@ -2,10 +2,10 @@
 
 use clap::ValueEnum;
 use taximeter_billing::export::{FocusVersion, Format as Records};
+use taximeter_store::bills::Form;
 use utoipa::ToSchema;
 
 use crate::Content;
-use taximeter_store::bills::Form;
 
 /// A format of a bill or an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, ToSchema)]

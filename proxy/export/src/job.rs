@@ -1,14 +1,19 @@
 //! One export: what is asked for, and why it may fail.
 
+use std::io::Write;
+
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::export::{ExportError, OutsideWindow, file_name};
 use taximeter_billing::{BillError, Period, PeriodError};
+use taximeter_store::terms::{Scope, Terms};
+use taximeter_store::{Filter, StoreError};
 
 use crate::content::Content;
 use crate::destination::DestinationFault;
 use crate::partitions::PartFault;
-use taximeter_store::terms::{Scope, Terms};
-use taximeter_store::{Filter, StoreError};
+
+/// Where rows go. One type: the writers of all formats are large, and would be there once for each.
+pub(crate) type Output<'a> = dyn Write + Send + 'a;
 
 /// One export.
 #[derive(Debug, Clone)]

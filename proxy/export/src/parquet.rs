@@ -5,13 +5,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use taximeter_billing::export::{ExportError, ExportTotals, RecordRows, RecordsParquet};
+use taximeter_store::{Store, Written};
 use taximeter_system::lanes::Lanes;
 
 use crate::beside::written_beside;
 use crate::decoded::decoded;
-use crate::job::{ExportFault, Job};
-use crate::stream::Output;
-use taximeter_store::{Store, Written};
+use crate::job::{ExportFault, Job, Output};
 
 /// Writes what the store has of a period to `out`; adds it to `totals`, and calls `step` for each row.
 ///

@@ -9,10 +9,10 @@ use taximeter_billing::export::{
 };
 use taximeter_billing::hour_of;
 use taximeter_ledger::{LedgerId, Record};
+use taximeter_store::Written;
 
 use crate::decoded::decoded;
 use crate::destination::{Destination, DestinationFault, Draft};
-use taximeter_store::Written;
 
 /// What each folder's file is called: a second export of the same hour takes the first one's place.
 const FILE: &str = "part-0.parquet";

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use taximeter_billing::export::{ExportTotals, Manifest, ManifestFile};
 use taximeter_billing::hour_of;
+use taximeter_store::{Store, StoreError, Written};
 
 use crate::beside::written_beside;
 use crate::content::Content;
@@ -11,7 +12,6 @@ use crate::destination::{Destination, Draft, Published};
 use crate::job::{ExportFault, Job};
 use crate::partitions::Partitions;
 use crate::stream::stream;
-use taximeter_store::{Store, StoreError, Written};
 
 /// Writes an export to `destination`, with its manifest last. With `file` it writes one file of that
 /// name. Without it, records in Parquet go into a folder per tenant and hour, and other formats

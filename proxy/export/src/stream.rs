@@ -1,20 +1,17 @@
 //! Writes what the store has of a period into one file.
 
-use std::io::{self, Write};
+use std::io;
 
 use taximeter_billing::export::{
     BillItem, Charge, ExportTotals, FocusVersion, FocusWriter, Format, RecordWriter, charges,
 };
 use taximeter_ledger::Record;
-
-use crate::content::Content;
-use crate::job::{ExportFault, Job};
-use crate::parquet::parquet;
 use taximeter_store::Store;
 use taximeter_store::terms::Origin;
 
-/// Where rows go. One type: the writers of all formats are large, and would be there once for each.
-pub(super) type Output<'a> = dyn Write + Send + 'a;
+use crate::content::Content;
+use crate::job::{ExportFault, Job, Output};
+use crate::parquet::parquet;
 
 /// Writes an export to `out`, and says what it adds up to.
 ///

@@ -11,12 +11,12 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, Format, SequenceRange};
-
-use crate::content::Content;
-use crate::destination::hex;
 use taximeter_store::Store;
 use taximeter_store::terms::{Scope, Terms};
 use taximeter_store::verify::{Findings, VerifyError};
+
+use crate::content::Content;
+use crate::destination::hex;
 
 /// Bytes of one read.
 const PIECE_BYTES: usize = 64 << 10;
