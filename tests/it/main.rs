@@ -10,6 +10,7 @@ mod backup;
 mod balancer;
 mod client;
 mod collector;
+mod database_details;
 mod engine;
 mod engine_errors;
 mod fixtures;
