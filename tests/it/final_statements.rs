@@ -8,14 +8,14 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 use taximeter_ledger::{
-    Checkpoint, EncodedEntry, Entry, Framer, LedgerId, Position, Record, RecordCost, Reserve,
-    SegmentHeader, Settled, gateway_died_record,
+    Checkpoint, Entry, Record, RecordCost, Reserve, Settled, gateway_died_record,
 };
 use taximeter_tests::postgres::{Server, shared};
 
 use crate::engine::Engine;
 use crate::gateway::{Gateway, Setup, taximeter};
 use crate::patience::patiently;
+use crate::segments::write_journal;
 
 /// A month that is over for long: its name, and its end.
 struct Month {
@@ -70,29 +70,6 @@ fn post(number: u8, started_at: Timestamp) -> Vec<Entry> {
 fn says(at: Timestamp, until: Timestamp) -> Entry {
     let settled = Some(Settled { at, until, request_seconds_max: 3600 });
     Entry::Checkpoint(Box::new(Checkpoint { at, settled, ..Checkpoint::default() }))
-}
-
-/// Writes the journal of a gateway that has written these entries.
-fn write_journal(dir: &Path, ledger: u8, entries: &[Entry]) {
-    fs::create_dir_all(dir).expect("make the directory");
-    let ledger = format!("5f3f0c3a-4c1e-4d55-9a6b-0d4a5e3c2b{ledger:02x}");
-    let ledger = LedgerId(ledger.parse().expect("a UUID"));
-    let header = SegmentHeader {
-        gateway: "gw".to_owned(),
-        ledger,
-        before: Position::START,
-        lost: 0,
-        has_sync_marks: false,
-        follows: None,
-        created: entries[0].at(),
-    };
-    let (mut bytes, mut payload) = (Vec::new(), Vec::new());
-    header.encode(&mut bytes);
-    let mut framer = Framer::new(ledger, Position::START);
-    for entry in entries {
-        framer.append(&EncodedEntry::new(entry, &mut payload).expect("an entry"), &mut bytes);
-    }
-    fs::write(dir.join("journal-00000000000000000001.tlj"), bytes).expect("write a segment");
 }
 
 /// Where statements are made and checked: a data directory, or a database.

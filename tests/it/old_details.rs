@@ -1,21 +1,20 @@
 //! A ledger of which the single requests of a day are gone: bills stay, and who needs requests is told.
 
 use std::fs;
-use std::path::Path;
 use std::process::Output;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 use taximeter_ledger::{
-    Checkpoint, EncodedEntry, Entry, Framer, LedgerId, Position, Record, RecordCost, Reserve,
-    SegmentHeader, Settled, gateway_died_record,
+    Checkpoint, Entry, Record, RecordCost, Reserve, Settled, gateway_died_record,
 };
 use taximeter_store::{GoneCause, SealPolicy, Sealer, Store, feeds};
 use tempfile::TempDir;
 
 use crate::engine::Engine;
 use crate::gateway::{Setup, taximeter};
+use crate::segments::write_journal;
 
 /// Requests of a day: each cost a cent.
 const EACH_DAY: u8 = 10;
@@ -46,7 +45,7 @@ impl Ledger {
         let settled = Some(Settled { at: now, until: now, request_seconds_max: 3600 });
         let checkpoint = Checkpoint { at: now, settled, ..Checkpoint::default() };
         entries.push(Entry::Checkpoint(Box::new(checkpoint)));
-        write_journal(&dir, &entries);
+        write_journal(&dir, 1, &entries);
         let mut store = Store::open(&dir).expect("a store");
         store.catch_up(&mut feeds(&dir)).expect("to feed it");
         let mut sealer = Sealer::open(&dir, "gw").expect("a store").expect("no other sealer");
@@ -100,27 +99,6 @@ fn post(number: u8, started_at: Timestamp) -> Vec<Entry> {
     .expect("a cost");
     let record = Record { cost: Some(cost), ..record };
     vec![Entry::Reserve(Box::new(reserve)), Entry::Post(Box::new(record))]
-}
-
-fn write_journal(dir: &Path, entries: &[Entry]) {
-    fs::create_dir_all(dir).expect("make the directory");
-    let ledger = LedgerId("5f3f0c3a-4c1e-4d55-9a6b-0d4a5e3c2b01".parse().expect("a UUID"));
-    let header = SegmentHeader {
-        gateway: "gw".to_owned(),
-        ledger,
-        before: Position::START,
-        lost: 0,
-        has_sync_marks: false,
-        follows: None,
-        created: entries[0].at(),
-    };
-    let (mut bytes, mut payload) = (Vec::new(), Vec::new());
-    header.encode(&mut bytes);
-    let mut framer = Framer::new(ledger, Position::START);
-    for entry in entries {
-        framer.append(&EncodedEntry::new(entry, &mut payload).expect("an entry"), &mut bytes);
-    }
-    fs::write(dir.join("journal-00000000000000000001.tlj"), bytes).expect("write a segment");
 }
 
 fn said(output: &Output) -> String {

@@ -5,7 +5,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use taximeter_ledger::{EncodedEntry, Entry, FramedEntry, Framer, Reader};
+use taximeter_ledger::{
+    EncodedEntry, Entry, FramedEntry, Framer, LedgerId, Position, Reader, SegmentHeader,
+};
 
 /// Files of the journal, the oldest first.
 pub(crate) fn segments(data_dir: &Path) -> Vec<PathBuf> {
@@ -94,4 +96,27 @@ pub(crate) fn age(data_dir: &Path, by: SignedDuration) {
     for name in ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm"] {
         let _ = fs::remove_file(data_dir.join(name));
     }
+}
+
+/// Writes the journal of a gateway that has written these entries.
+pub(crate) fn write_journal(dir: &Path, ledger: u8, entries: &[Entry]) {
+    fs::create_dir_all(dir).expect("make the directory");
+    let ledger = format!("5f3f0c3a-4c1e-4d55-9a6b-0d4a5e3c2b{ledger:02x}");
+    let ledger = LedgerId(ledger.parse().expect("a UUID"));
+    let header = SegmentHeader {
+        gateway: "gw".to_owned(),
+        ledger,
+        before: Position::START,
+        lost: 0,
+        has_sync_marks: false,
+        follows: None,
+        created: entries[0].at(),
+    };
+    let (mut bytes, mut payload) = (Vec::new(), Vec::new());
+    header.encode(&mut bytes);
+    let mut framer = Framer::new(ledger, Position::START);
+    for entry in entries {
+        framer.append(&EncodedEntry::new(entry, &mut payload).expect("an entry"), &mut bytes);
+    }
+    fs::write(dir.join("journal-00000000000000000001.tlj"), bytes).expect("write a segment");
 }

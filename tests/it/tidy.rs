@@ -37,7 +37,21 @@ const IMPURE_CRATES: &[(&str, &[&str])] = &[
     ("taximeter-simulator", &[]),
     ("taximeter-net", &["taximeter-system"]),
     ("taximeter-journal", &["taximeter-system"]),
-    ("taximeter-store", &["taximeter-journal", "taximeter-net", "taximeter-system"]),
+    ("taximeter-database", &["taximeter-journal"]),
+    (
+        "taximeter-postgres",
+        &["taximeter-database", "taximeter-journal", "taximeter-net", "taximeter-system"],
+    ),
+    (
+        "taximeter-store",
+        &[
+            "taximeter-database",
+            "taximeter-journal",
+            "taximeter-net",
+            "taximeter-postgres",
+            "taximeter-system",
+        ],
+    ),
     ("taximeter-export", &["taximeter-net", "taximeter-store", "taximeter-system"]),
     (
         "taximeter-push",
@@ -80,6 +94,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "columnar",
     "commands",
     "crc64",
+    "database",
     "export",
     "framing",
     "gateway",
@@ -88,6 +103,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "ledger",
     "meter",
     "net",
+    "postgres",
     "push",
     "request",
     "resident",
@@ -105,7 +121,7 @@ const PROXY_FOLDERS: &[&str] = &[
 const ONE_ROOM: &[&str] =
     &["proxy/gateway/src/gateway", "proxy/gateway/src/journey", "proxy/gateway/src/listen"];
 
-/// Longest crate without its tests, and what the program itself may have, in lines.
+/// Longest crate, and what the program itself may have, in lines.
 const CRATE_LINES_MAX: usize = 20_000;
 const PROGRAM_LINES_MAX: usize = 8_000;
 
@@ -257,10 +273,7 @@ fn our_crates_depend_on_each_other_in_one_direction() {
 fn crates_stay_small_enough_to_be_read() {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for (path, text) in sources() {
-        let Some((folder, file)) = path.split_once("/src/") else { continue };
-        if file.split('/').any(|part| part == "tests" || part == "tests.rs") {
-            continue;
-        }
+        let Some((folder, _)) = path.split_once("/src/") else { continue };
         *lines.entry(folder.to_owned()).or_default() += text.lines().count();
     }
     assert!(lines.len() > 10, "{lines:?}");

@@ -129,7 +129,7 @@ impl Store {
         }
         for (key, parts) in page.due.take() {
             let AuditProgress { due, from, last, gone } = progress;
-            if key.hour != *last && due.len() >= SUMS_MAX {
+            if key.hour != *last && due.count() >= SUMS_MAX {
                 self.audit_sums((*from, key.hour), (due, gone), visit)?;
                 *from = key.hour;
             }

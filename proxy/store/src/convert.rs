@@ -13,8 +13,8 @@ use super::Location;
 use super::database::Rebuilt;
 use super::error::StoreError;
 use super::keeper::check_keeper;
-use super::postgres::Postgres;
 use super::sqlite::Sqlite;
+use taximeter_postgres::Postgres;
 
 /// Most faults of a kind that are told.
 const TOLD_MAX: usize = 100;

@@ -27,7 +27,7 @@
 //!
 //! # Layout
 //!
-//! `Database` says what a database must do. `sqlite/` and `postgres/` implement it. Shared code is
+//! `Database` says what a database must do. `sqlite/` and the crate `postgres` implement it. Shared code is
 //! next to it: `feed` (journals to batches), `rejected` (entries that cannot be read, one file
 //! each), `post` (the members that the store reads of a record), `forms` (what many requests have
 //! in common), `batch` (a batch, added up per hour), `granularity` (several hours in one sum),
@@ -61,7 +61,7 @@
 //! gateways share a database, a correction is in the journal of the directory that was given to its
 //! run, and the gateway of that directory feeds it. So `verify`, rebuilding and pushing treat it
 //! like any other. A run sets a mark in the database before its first correction and removes it
-//! after its last one. While the mark is there, no other run begins (`postgres/corrector.rs`).
+//! after its last one. While the mark is there, no other run begins (`postgres/src/corrector.rs`).
 //!
 //! # SQLite and backups
 //!
@@ -88,7 +88,7 @@
 //! # PostgreSQL
 //!
 //! Each change takes one advisory lock first and keeps it to its end. So numbers become visible in
-//! order, no two changes deadlock, and the hours need no row per gateway. `postgres/link.rs` puts a
+//! order, no two changes deadlock, and the hours need no row per gateway. `postgres/src/link.rs` puts a
 //! limit on every wait, and tries again what a deadlock undid. The feeder repeats every other
 //! failure, from the cursor of its journal. The tests start their server with
 //! `tests/src/postgres.rs`.
@@ -97,26 +97,16 @@
 mod ask;
 mod ask_behind;
 mod audit;
-mod batch;
-mod behind;
 pub mod bills;
 mod closing;
 pub mod convert;
 mod cursor;
-mod database;
 mod details;
-mod error;
 mod fed;
 mod feed;
 pub mod feeder;
-mod forms;
-mod gone;
-mod granularity;
 mod journals;
 mod keeper;
-mod old_rows;
-mod post;
-mod postgres;
 mod reading;
 pub mod refusals;
 mod rejected;
@@ -135,6 +125,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use taximeter_config::{Config, PostgresUrl, Store as Configured};
+pub(crate) use taximeter_database::{
+    batch, behind, database, error, forms, gone, granularity, old_rows, post,
+};
 
 pub use self::ask::Pages;
 pub use self::audit::{Audited, Sum};
@@ -155,8 +148,8 @@ pub use self::sqlite::Held as HeldStore;
 pub use self::sqlite::{DAYS, DaysForRoom, HOURS, OldDay, SealWork, Sealer};
 
 use self::database::Database;
-use self::postgres::Postgres;
 use self::sqlite::Sqlite;
+use taximeter_postgres::Postgres;
 
 /// An open store.
 #[derive(Debug)]

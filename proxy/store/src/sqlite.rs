@@ -5,6 +5,7 @@ mod ask;
 mod columns;
 mod convert;
 mod days;
+mod digest;
 mod files;
 mod forget;
 mod gone;
@@ -84,7 +85,7 @@ impl Database for Sqlite {
         let add = |connection: &Connection| {
             let known = &mut known;
             let added = add::batch(connection, (known, &mut days), batch, &mut adding.hours)?;
-            if adding.hours.len() > SUMS_MAX {
+            if adding.hours.count() > SUMS_MAX {
                 hours::add(connection, known, std::mem::take(&mut adding.hours))?;
             }
             Ok(added)

@@ -154,10 +154,9 @@ instruments! {
         "s", Any, &[REQUEST], "Time to the first generated content of a stream.";
     FirstTokenWait: "taximeter.first_token.wait", Histogram(FIRST_TOKEN), "s", Any,
         &[REQUEST, &[key::STREAM, key::OUTCOME]],
-        "Wait for the first generated content: until it came (`token`), or until the client left \
-         (`left`) or the engine or the gateway failed (`failed`) before it. Of an answer that is no \
-         stream, until all of it. Requests that were refused for a mistake of their client are not \
-         in it.";
+        "Wait until the first content came (`token`), the client left (`left`), or engine or gateway \
+         failed (`failed`). Without a stream: until all of it. Without requests that were refused \
+         for a mistake.";
     ServerTimePerOutputToken: metric::GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Histogram(PER_TOKEN),
         "s", Any, &[REQUEST], "Time per output token after the first.";
     HttpServerRequestDuration: metric::HTTP_SERVER_REQUEST_DURATION, Histogram(HTTP), "s", Any,

@@ -157,7 +157,7 @@ fn add_file(
         if !covers.has_request(at, place) {
             sums.add_read(&post);
         }
-        if sums.len() > SUMS_MAX {
+        if sums.count() > SUMS_MAX {
             hours::add(connection, known, std::mem::take(&mut sums))?;
         }
     }

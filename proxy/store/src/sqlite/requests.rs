@@ -83,7 +83,7 @@ impl<'a, 'b> Requests<'a, 'b> {
             covers,
             is_awaited,
             end,
-            forms: vec![None; batch.forms.len()],
+            forms: vec![None; batch.forms.count()],
             rows: Vec::with_capacity(AT_ONCE),
             add: connection.prepare_cached(ADD_REQUEST)?,
             add_all: connection.prepare_cached(&ADD_REQUESTS)?,

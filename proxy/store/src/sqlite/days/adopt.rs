@@ -2,17 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read as _};
 
-use sha2::{Digest as _, Sha256};
 use taximeter_columnar::{DayFile, ReadError};
 
 use super::folder;
 use super::list::{self, LiveFile};
 use super::open::Days;
-
-/// Bytes that are read at once.
-const PIECE_BYTES: usize = 64 << 10;
+use crate::sqlite::digest::digest;
 
 /// A file that no list names.
 pub(in crate::sqlite) struct FoundFile {
@@ -44,23 +40,9 @@ impl FoundFile {
     ) -> rusqlite::Result<LiveFile> {
         let footer = self.day.footer();
         let day = folder::first_of(footer.day).unwrap_or_default();
-        let whole = self.digest(days).map_err(|error| days.fault(&self.name, error.into()))?;
+        let whole = digest(&days.dir().join(&self.name));
+        let whole = whole.map_err(|error| days.fault(&self.name, error.into()))?;
         let file = list::described(self.name.clone(), day, times, whole, footer);
         Ok(LiveFile { is_final: self.name == folder::final_name(day), ..file })
-    }
-
-    /// Length and SHA-256.
-    fn digest(&self, days: &Days) -> io::Result<(u64, [u8; 32])> {
-        let mut file = File::open(days.dir().join(&self.name))?;
-        let (mut digest, mut length) = (Sha256::new(), 0);
-        let mut piece = vec![0; PIECE_BYTES];
-        loop {
-            let read = file.read(&mut piece)?;
-            if read == 0 {
-                return Ok((length, digest.finalize().into()));
-            }
-            digest.update(piece.get(..read).unwrap_or_default());
-            length += read as u64;
-        }
     }
 }

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::Path;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
-use sha2::{Digest as _, Sha256};
 use taximeter_billing::HoursFile;
 use taximeter_columnar::ReadError;
 
@@ -15,9 +12,7 @@ use super::folder;
 use super::list::{self, LiveHours};
 use super::open::{HourFiles, unwritable};
 use super::seal::described;
-
-/// Bytes that are read at once.
-const PIECE_BYTES: usize = 64 << 10;
+use crate::sqlite::digest::digest;
 
 /// Lists all files of the folder, but for those that others replace. Needs an open transaction.
 pub(in crate::sqlite) fn adopt(connection: &Connection, files: &HourFiles) -> rusqlite::Result<()> {
@@ -39,19 +34,4 @@ pub(in crate::sqlite) fn adopt(connection: &Connection, files: &HourFiles) -> ru
         list::add(connection, &LiveHours { is_adopted: true, ..file })?;
     }
     Ok(())
-}
-
-/// Length and SHA-256.
-pub(super) fn digest(path: &Path) -> io::Result<(u64, [u8; 32])> {
-    let mut file = File::open(path)?;
-    let (mut digest, mut length) = (Sha256::new(), 0);
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        let read = file.read(&mut piece)?;
-        if read == 0 {
-            return Ok((length, digest.finalize().into()));
-        }
-        digest.update(piece.get(..read).unwrap_or_default());
-        length += read as u64;
-    }
 }

@@ -8,9 +8,9 @@ use rusqlite::Connection;
 use taximeter_billing::check_hours;
 use taximeter_columnar::ReadError;
 
-use super::adopt::digest;
 use super::list::{self, LiveHours};
 use crate::sqlite::days;
+use crate::sqlite::digest::digest;
 
 /// Reads a file that is named. Whether it is still named, and what was named is what it is. `tell` is
 /// shown what is wrong with it.

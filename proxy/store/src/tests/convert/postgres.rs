@@ -7,8 +7,8 @@ use taximeter_tests::postgres::{PASSWORD, USER, shared};
 
 use super::cut::cut_after;
 use super::*;
-use crate::postgres::Postgres;
 use crate::tests::postgres::Database;
+use taximeter_postgres::Postgres;
 
 /// All that is there, and its form.
 const ALL: &str = "

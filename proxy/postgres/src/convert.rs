@@ -23,10 +23,10 @@ use super::ask::storable;
 use super::fault::Fault;
 use super::link::{Given, Link};
 use super::schema::{self, Month, REFUSALS, VERSION};
-use crate::database::Rebuilt;
-use crate::error::ReadError;
-use crate::old_rows::{self, CONVERTING};
-use crate::post::Post;
+use taximeter_database::database::Rebuilt;
+use taximeter_database::error::ReadError;
+use taximeter_database::old_rows::{self, CONVERTING};
+use taximeter_database::post::Post;
 
 /// Bytes of old rows of one step, but for its last row: bounds its memory.
 const STEP_BYTES_MAX: usize = 8 << 20;

@@ -19,18 +19,20 @@ pub struct Granularity<'a> {
     /// Instants in order. Hours before such an instant are in other sums than hours from it on.
     pub cuts: &'a [Timestamp],
     /// Whether of such a key every hour is told apart.
-    pub(crate) is_hourly: &'a dyn Fn(&HourKey) -> bool,
+    pub is_hourly: &'a dyn Fn(&HourKey) -> bool,
 }
 
 /// What a row says: an hour, with numbers in place of its lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Numbered {
-    pub(super) sums: Sums,
-    pub(super) quantities: Vec<(i64, Decimal)>,
+pub struct Numbered {
+    /// What is added up.
+    pub sums: Sums,
+    /// The quantity of each line, by its number.
+    pub quantities: Vec<(i64, Decimal)>,
 }
 
 /// Adds rows up as they come, in order of time.
-pub(super) struct Gathering<'a> {
+pub struct Gathering<'a> {
     granularity: Granularity<'a>,
     /// By the number of the combination.
     gathered: HashMap<i64, Gathered>,
@@ -49,14 +51,14 @@ struct Gathered {
 
 impl Granularity<'_> {
     /// Every hour by itself.
-    pub(super) const HOURS: Self = Granularity { cuts: &[], is_hourly: &|_| true };
+    pub const HOURS: Self = Granularity { cuts: &[], is_hourly: &|_| true };
 }
 
 impl Numbered {
     /// Sums, and quantities as they are kept: JSON of decimals by the number of their line.
     ///
     /// Errors: it is none.
-    pub(super) fn new(sums: Sums, quantities: &str) -> Result<Self, serde_json::Error> {
+    pub fn new(sums: Sums, quantities: &str) -> Result<Self, serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(quantities);
         let quantities = json.deserialize_map(QuantityVisitor)?;
         json.end()?;
@@ -64,7 +66,7 @@ impl Numbered {
     }
 
     /// The quantities, as they are kept.
-    pub(super) fn quantities_json(&self) -> String {
+    pub fn quantities_json(&self) -> String {
         let mut json = String::with_capacity(2 + 24 * self.quantities.len());
         json.push('{');
         for (index, (line, quantity)) in self.quantities.iter().enumerate() {
@@ -81,7 +83,7 @@ impl Numbered {
     }
 
     /// Adds `other`; `None` where a sum cannot be kept exactly: nothing was added then.
-    pub(super) fn add(&mut self, other: &Self) -> Option<()> {
+    pub fn add(&mut self, other: &Self) -> Option<()> {
         let mut added = Vec::with_capacity(other.quantities.len());
         for (expected, (line, quantity)) in other.quantities.iter().enumerate() {
             let index = self.position(*line, expected);
@@ -128,12 +130,13 @@ impl<'de> Visitor<'de> for QuantityVisitor {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(granularity: Granularity<'a>) -> Self {
+    /// Nothing yet.
+    pub fn new(granularity: Granularity<'a>) -> Self {
         Self { granularity, gathered: HashMap::new(), cut: 0, rows: 0 }
     }
 
     /// Whether what was added has to be [taken](Self::take) before a row of `hour` is.
-    pub(super) fn is_due(&self, hour: Timestamp) -> bool {
+    pub fn is_due(&self, hour: Timestamp) -> bool {
         let next = self.granularity.cuts.get(self.cut);
         next.is_some_and(|cut| *cut <= hour) || self.rows >= ROWS_MAX
     }
@@ -141,7 +144,7 @@ impl<'a> Gathering<'a> {
     /// Adds a row. What is told apart from all others is given back, with its key.
     ///
     /// Errors: `key`'s, which tells what the number of a new combination stands for.
-    pub(super) fn add<E>(
+    pub fn add<E>(
         &mut self,
         (hour, combination): (Timestamp, i64),
         row: Numbered,
@@ -170,7 +173,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Takes all sums out, with their keys, in the order of these.
-    pub(super) fn take(&mut self) -> Vec<(HourKey, Numbered)> {
+    pub fn take(&mut self) -> Vec<(HourKey, Numbered)> {
         self.rows = 0;
         let mut taken = Vec::new();
         for Gathered { key, sums, .. } in self.gathered.values_mut() {

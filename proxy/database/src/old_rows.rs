@@ -7,15 +7,15 @@ use super::error::ReadError;
 /// The formats with such rows. Format 2 has no counts of refusals.
 const OLD: [i64; 2] = [2, 3];
 /// The format of tables that are being converted. Nobody else opens them.
-pub(super) const CONVERTING: i64 = 1_000;
+pub const CONVERTING: i64 = 1_000;
 
 /// Whether tables of this format have such rows alone.
-pub(super) fn is_unconverted(version: impl Into<i64>) -> bool {
+pub fn is_unconverted(version: impl Into<i64>) -> bool {
     OLD.contains(&version.into())
 }
 
 /// Whether tables of this format have such rows, or had them before a conversion that has not ended.
-pub(super) fn is_old(version: impl Into<i64>) -> bool {
+pub fn is_old(version: impl Into<i64>) -> bool {
     let version = version.into();
     is_unconverted(version) || version == CONVERTING
 }
@@ -23,7 +23,7 @@ pub(super) fn is_old(version: impl Into<i64>) -> bool {
 /// The complete payload of the entry of a request.
 ///
 /// Errors: it is no record.
-pub(super) fn request(json: &str) -> Result<Vec<u8>, ReadError> {
+pub fn request(json: &str) -> Result<Vec<u8>, ReadError> {
     let record: Record = serde_json::from_str(json)?;
     payload(&Entry::Post(Box::new(record)))
 }
@@ -31,7 +31,7 @@ pub(super) fn request(json: &str) -> Result<Vec<u8>, ReadError> {
 /// The complete payload of the entry of a correction.
 ///
 /// Errors: it is no correction.
-pub(super) fn correction(json: &str) -> Result<Vec<u8>, ReadError> {
+pub fn correction(json: &str) -> Result<Vec<u8>, ReadError> {
     let correction: Correction = serde_json::from_str(json)?;
     payload(&Entry::Correction(Box::new(correction)))
 }

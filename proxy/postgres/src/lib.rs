@@ -32,13 +32,13 @@ use self::corrector::{Claim, Obstacle};
 use self::fault::Fault;
 use self::link::Link;
 use self::schema::Month;
-use super::batch::{Added, Batch};
-use super::behind::{Behind, EntryPage, Lacked};
-use super::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
-use super::error::StoreError;
-use super::gone::GoneDay;
-use super::granularity::Granularity;
-use super::post::Post;
+use taximeter_database::batch::{Added, Batch};
+use taximeter_database::behind::{Behind, EntryPage, Lacked};
+use taximeter_database::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
+use taximeter_database::error::StoreError;
+use taximeter_database::gone::GoneDay;
+use taximeter_database::granularity::Granularity;
+use taximeter_database::post::Post;
 
 /// How often a change is tried that the server undid.
 const ATTEMPTS_MAX: u32 = 8;
@@ -52,7 +52,7 @@ const HOLD: &str = "
 
 /// An open database.
 #[derive(Debug)]
-pub(super) struct Postgres {
+pub struct Postgres {
     link: Link,
     url: PostgresUrl,
     /// Its URL without the password.
@@ -74,7 +74,7 @@ impl Postgres {
     /// whose journals are fed, and different from all others.
     ///
     /// Errors: `OlderDatabase`, `Format`, `Damaged`, `Unavailable`.
-    pub(super) fn open(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
+    pub fn open(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         let database = Self::connect(url, gateway)?;
         database.ask(|link| schema::set_up(link, gateway.is_empty()))?;
         Ok(database)
@@ -83,7 +83,7 @@ impl Postgres {
     /// The same, whatever is there, and nothing is made.
     ///
     /// Errors: `Unavailable`.
-    pub(super) fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
+    pub fn connect(url: &PostgresUrl, gateway: &str) -> Result<Self, StoreError> {
         let name = url.to_string();
         let link = Link::open(url).map_err(|fault| fault.of(&name))?;
         Ok(Self {
@@ -102,7 +102,7 @@ impl Postgres {
     /// How many they were. `None` if nothing is left to do.
     ///
     /// Errors: `Format`, `Damaged`, `Unavailable`. The steps before stay done.
-    pub(super) fn convert_some(&self, rows_max: u32) -> Result<Option<Rebuilt>, StoreError> {
+    pub fn convert_some(&self, rows_max: u32) -> Result<Option<Rebuilt>, StoreError> {
         let step = self.change(|link| convert::step(link, rows_max));
         step.map_err(|fault| fault.of(&self.name))
     }
@@ -110,7 +110,7 @@ impl Postgres {
     /// The last entry of `journal` that is here, also in an older format. `None` where no store is.
     ///
     /// Errors: `Damaged`, `Unavailable`.
-    pub(super) fn fed(&self, journal: &str) -> Result<Option<Position>, StoreError> {
+    pub fn fed(&self, journal: &str) -> Result<Option<Position>, StoreError> {
         self.ask(|link| match schema::version(link)? {
             0 => Ok(None),
             _ => ask::cursor(link, &self.gateway, journal),
@@ -120,12 +120,7 @@ impl Postgres {
     /// The entry of `journal` that was at `from` is at `to` now.
     ///
     /// Errors: `Damaged`, `Unavailable`.
-    pub(super) fn moved(
-        &self,
-        journal: &str,
-        from: Position,
-        to: Position,
-    ) -> Result<(), StoreError> {
+    pub fn moved(&self, journal: &str, from: Position, to: Position) -> Result<(), StoreError> {
         self.ask(|link| convert::move_cursor(link, &self.gateway, journal, from, to))
     }
 

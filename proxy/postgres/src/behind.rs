@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 
 use super::fault::Fault;
 use super::link::{Given, Link};
-use crate::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry, complete};
+use taximeter_database::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry, complete};
 
 const REQUESTS: &str = "
     SELECT seq, payload FROM taximeter.requests

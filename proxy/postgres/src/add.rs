@@ -17,8 +17,8 @@ use super::link::Link;
 use super::reached;
 use super::refusals;
 use super::schema::VERSION;
-use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
-use crate::post::Post;
+use taximeter_database::batch::{Added, Amendment, Batch, NewHours, NewPost};
+use taximeter_database::post::Post;
 
 const STATE: &str = "
     SELECT (SELECT version FROM taximeter.format),

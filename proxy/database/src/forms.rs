@@ -18,12 +18,15 @@ const KEPT_BYTES_MAX: usize = 2 << 20;
 
 /// What requests with the same strings have in common.
 #[derive(Debug)]
-pub(super) struct Form {
+pub struct Form {
     /// As [`PostBytes`] has them.
-    pub(super) strings: Arc<[u8]>,
-    pub(super) tenant: String,
-    pub(super) model: Option<String>,
-    pub(super) upstream: String,
+    pub strings: Arc<[u8]>,
+    /// The tenant.
+    pub tenant: String,
+    /// The model that a bill names.
+    pub model: Option<String>,
+    /// The upstream.
+    pub upstream: String,
     provider: String,
     operation: String,
     route: String,
@@ -33,12 +36,12 @@ pub(super) struct Form {
     is_pending: bool,
     numbers: PostNumbersReader,
     /// The lines of the cost of each request.
-    pub(super) lines: CostLines,
+    pub lines: CostLines,
 }
 
 /// Forms by their strings.
 #[derive(Debug, Default)]
-pub(super) struct Forms {
+pub struct Forms {
     forms: Vec<Arc<Form>>,
     by_strings: HashMap<Arc<[u8]>, usize, RandomState>,
     /// By where the strings are in memory, of those that several requests share. It costs a small
@@ -80,7 +83,7 @@ impl Form {
     }
 
     /// A request of this form as a row of bills, but for the numbers of its cost.
-    pub(super) fn row(&self, numbers: &PostNumbers) -> BilledRequest<'_> {
+    pub fn row(&self, numbers: &PostNumbers) -> BilledRequest<'_> {
         let row = BilledRequest {
             started_at: numbers.started_at,
             tenant: &self.tenant,
@@ -102,7 +105,7 @@ impl Form {
     }
 
     /// The key of the sums of such requests that were admitted in the hour of `at`.
-    pub(super) fn key_in(&self, at: Timestamp) -> HourKey {
+    pub fn key_in(&self, at: Timestamp) -> HourKey {
         let numbers = PostNumbers {
             started_at: at,
             input_tokens: None,
@@ -115,7 +118,7 @@ impl Form {
     }
 
     /// Whether a request of this form has used nothing, so that no bill counts it.
-    pub(super) fn used_nothing(&self, numbers: &PostNumbers, quantities: &LineQuantities) -> bool {
+    pub fn used_nothing(&self, numbers: &PostNumbers, quantities: &LineQuantities) -> bool {
         self.source == Source::None
             && match &numbers.cost {
                 CostNumbers::None => true,
@@ -132,17 +135,19 @@ impl Form {
 
 impl Forms {
     /// Forgets the forms if there are too many.
-    pub(super) fn tidy(&mut self) {
+    pub fn tidy(&mut self) {
         if self.forms.len().max(self.by_place.len()) > KEPT_MAX || self.bytes > KEPT_BYTES_MAX {
             *self = Self::default();
         }
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<&Arc<Form>> {
+    /// The form with this number here.
+    pub fn get(&self, index: usize) -> Option<&Arc<Form>> {
         self.forms.get(index)
     }
 
-    pub(super) const fn len(&self) -> usize {
+    /// How many there are.
+    pub const fn count(&self) -> usize {
         self.forms.len()
     }
 
@@ -150,7 +155,7 @@ impl Forms {
     /// to `quantities`.
     ///
     /// Errors: it is no request.
-    pub(super) fn read(
+    pub fn read(
         &mut self,
         post: &PostBytes<'_>,
         quantities: &mut LineQuantities,

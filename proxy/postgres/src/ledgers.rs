@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::link::Link;
-use crate::batch::NewPost;
+use taximeter_database::batch::NewPost;
 
 const LEDGERS: &str = "SELECT ledger, series, seq FROM taximeter.ledgers WHERE ledger = ANY($1)";
 const SET_LEDGERS: &str = "

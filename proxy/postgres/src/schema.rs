@@ -14,7 +14,7 @@ use tokio_postgres::types::Type;
 
 use super::fault::Fault;
 use super::link::Link;
-use crate::old_rows;
+use taximeter_database::old_rows;
 
 const TABLES: &str = "
     SET LOCAL search_path = taximeter;

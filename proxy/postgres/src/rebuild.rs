@@ -11,8 +11,8 @@ use super::add;
 use super::ask;
 use super::fault::Fault;
 use super::link::Link;
-use crate::batch::{Amendment, Batch};
-use crate::database::Rebuilt;
+use taximeter_database::batch::{Amendment, Batch};
+use taximeter_database::database::Rebuilt;
 
 /// Requests and corrections read at once.
 const PAGE: i64 = 512;

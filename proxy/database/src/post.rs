@@ -19,7 +19,7 @@ impl<'a> Post<'a> {
     /// Reads the payload of an entry.
     ///
     /// Errors: it is no record.
-    pub(super) fn read(place: Place, payload: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn read(place: Place, payload: &'a [u8]) -> Result<Self, DecodeError> {
         Ok(Self { place, payload, view: PostView::read(payload)? })
     }
 
@@ -41,7 +41,7 @@ impl<'a> Post<'a> {
     }
 
     /// Its members.
-    pub(super) const fn view(&self) -> &PostView<'a> {
+    pub const fn view(&self) -> &PostView<'a> {
         &self.view
     }
 
@@ -52,17 +52,17 @@ impl<'a> Post<'a> {
     }
 
     /// Whether the request has used nothing, so that no bill counts it.
-    pub(super) fn used_nothing(&self) -> bool {
+    pub fn used_nothing(&self) -> bool {
         used_nothing(self.view.source, self.owed())
     }
 
     /// The answer's model, or the request's when there was no answer.
-    pub(super) fn model(&self) -> Option<&'a str> {
+    pub fn model(&self) -> Option<&'a str> {
         self.view.response_model.or(self.view.request_model)
     }
 
     /// The end of the request by the clock of its beginning, also if the clock was set meanwhile.
-    pub(super) fn ended_at(&self) -> Timestamp {
+    pub fn ended_at(&self) -> Timestamp {
         let is_set = self.view.flags.contains(&Flag::Clock);
         let duration = SignedDuration::try_from_secs_f64(self.view.duration).ok();
         let ended_at =
@@ -71,7 +71,7 @@ impl<'a> Post<'a> {
     }
 
     /// The request as a row of bills.
-    pub(super) fn row(&self) -> BilledRequest<'_> {
+    pub fn row(&self) -> BilledRequest<'_> {
         let view = &self.view;
         let row = BilledRequest {
             started_at: view.started_at,

@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use super::fault::Fault;
 use super::link::Link;
 use super::schema;
-use crate::batch::Reach;
+use taximeter_database::batch::Reach;
 
 const SET: &str = "
     INSERT INTO taximeter.reached AS known VALUES ($1, $2, $3, $4, $5)

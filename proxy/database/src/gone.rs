@@ -29,7 +29,7 @@ impl GoneCause {
     }
 
     /// The cause of this name.
-    pub(super) fn of(name: &str) -> Self {
+    pub fn of(name: &str) -> Self {
         let named = [Self::Age, Self::Room].into_iter().find(|cause| cause.name() == name);
         named.unwrap_or(Self::Lost)
     }

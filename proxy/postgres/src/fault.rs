@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use crate::error::StoreError;
+use taximeter_database::error::StoreError;
 
 type Cause = Box<dyn StdError + Send + Sync>;
 

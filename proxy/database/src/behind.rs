@@ -54,7 +54,7 @@ pub struct Lacked {
 
 /// Leaves out what may not be complete of the first `limit` places in the order of their numbers, of which
 /// there are no others up to `until`. Up to where all are left.
-pub(super) fn complete<P>(
+pub fn complete<P>(
     places: &mut Vec<P>,
     seq: impl Fn(&P) -> u64,
     (limit, until): (usize, u64),

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use taximeter_billing::export::Entries;
 use taximeter_billing::{GatewayProgress, Hour, HourKey, LostRequests, Period};
-pub(super) use taximeter_columnar::AdmissionKey;
+pub use taximeter_columnar::AdmissionKey;
 use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RefusalCount};
 
 use super::batch::{Added, Batch};
@@ -21,18 +21,18 @@ use super::post::Post;
 
 /// What a store has, as nobody feeds it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct AtRest {
+pub struct AtRest {
     /// Where its journals of requests and of corrections stood.
-    pub(super) cursors: [Option<Position>; 2],
+    pub cursors: [Option<Position>; 2],
     /// The bytes of its free pages.
-    pub(super) free_bytes: u64,
+    pub free_bytes: u64,
 }
 
 /// A database that keeps requests, corrections, and what both add up to by the hour.
 ///
 /// Errors of all of it: `Damaged`, `Unavailable`. What a deadlock or a lost race undid is tried
 /// again inside, a bounded number of times; `Unavailable` means that later is better than now.
-pub(super) trait Database: fmt::Debug + Send {
+pub trait Database: fmt::Debug + Send {
     /// The last entry of `journal` that is here.
     fn cursor(&mut self, journal: &str) -> Result<Option<Position>, StoreError>;
 
@@ -265,7 +265,7 @@ pub(super) trait Database: fmt::Debug + Send {
 }
 
 /// Fills an empty store.
-pub(super) type Refill<'a> = dyn FnMut(&mut dyn Database) -> Result<(), StoreError> + 'a;
+pub type Refill<'a> = dyn FnMut(&mut dyn Database) -> Result<(), StoreError> + 'a;
 
 /// What a rebuild kept although the journals do not have it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -278,20 +278,20 @@ pub struct Rebuilt {
 
 /// Files of requests that are as they were written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct SoundDays {
+pub struct SoundDays {
     /// How many files.
-    pub(super) files: u64,
+    pub files: u64,
     /// Their requests.
-    pub(super) requests: u64,
+    pub requests: u64,
 }
 
 /// Files of hours that are as they were written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct SoundHours {
+pub struct SoundHours {
     /// How many files.
-    pub(super) files: u64,
+    pub files: u64,
     /// Their rows.
-    pub(super) rows: u64,
+    pub rows: u64,
 }
 
 /// Complete payloads of requests, one after the other in one piece of memory. The next ones
@@ -319,13 +319,14 @@ impl Written {
         })
     }
 
-    pub(super) fn push(&mut self, place: Place, payload: &[u8]) {
+    /// Adds a request with its complete payload.
+    pub fn push(&mut self, place: Place, payload: &[u8]) {
         self.records.extend_from_slice(payload);
         self.ends.push((place, self.records.len()));
     }
 
     /// Holds nothing any more but its memory.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.records.clear();
         self.ends.clear();
     }
@@ -344,12 +345,12 @@ pub struct Filter {
 
 impl Filter {
     /// Admitted at or after, in microseconds since 1970.
-    pub(super) fn since(&self) -> i64 {
+    pub fn since(&self) -> i64 {
         self.from.map_or(i64::MIN, Timestamp::as_microsecond)
     }
 
     /// Admitted before, in microseconds since 1970.
-    pub(super) fn before(&self) -> i64 {
+    pub fn before(&self) -> i64 {
         self.to.map_or(i64::MAX, Timestamp::as_microsecond)
     }
 }

@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::link::{Given, Link};
-use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::Post;
+use taximeter_database::database::{AdmissionKey, Filter, Written};
+use taximeter_database::post::Post;
 
 const CURSOR: &str = "
     SELECT seq, chain FROM taximeter.cursors WHERE gateway = $1 AND journal = $2";

@@ -15,8 +15,8 @@ use tokio_postgres::types::Type;
 use super::ask::{ask, storable, tokens};
 use super::fault::Fault;
 use super::link::{Given, Link};
-use crate::batch::Hours;
-use crate::granularity::{Gathering, Granularity, Numbered};
+use taximeter_database::batch::Hours;
+use taximeter_database::granularity::{Gathering, Granularity, Numbered};
 
 const COMBINATIONS: &str = "
     SELECT digest, number FROM taximeter.combinations WHERE digest = ANY ($1)";

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::fault::Fault;
 use super::link::Link;
 use super::schema;
-use crate::gone::{GoneCause, GoneDay};
+use taximeter_database::gone::{GoneCause, GoneDay};
 
 /// Microseconds of a day.
 const DAY_MICROS: i64 = 86_400_000_000;

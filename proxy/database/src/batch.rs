@@ -21,67 +21,77 @@ const HOUR_MICROS: i64 = 3_600_000_000;
 
 /// Posts, corrections and counts of refusals that follow each other in one journal.
 #[derive(Debug, Default)]
-pub(super) struct Batch<'a> {
-    pub(super) forms: Forms,
-    pub(super) posts: Vec<NewPost<'a>>,
+pub struct Batch<'a> {
+    /// The forms of the posts, and those of the batches before.
+    pub forms: Forms,
+    /// The posts, in order.
+    pub posts: Vec<NewPost<'a>>,
     /// Of the lines of all posts.
     quantities: LineQuantities,
-    pub(super) corrections: Vec<Amendment<'a>>,
-    pub(super) refusals: Vec<Refusals>,
+    /// The corrections, in order.
+    pub corrections: Vec<Amendment<'a>>,
+    /// The counts of refusals.
+    pub refusals: Vec<Refusals>,
     /// The journal, and the last entry of it that is part of the batch.
-    pub(super) end: Option<(&'a str, Position)>,
-    pub(super) reach: Reach,
+    pub end: Option<(&'a str, Position)>,
+    /// How far in time the journal is.
+    pub reach: Reach,
     /// What the last checkpoint counts, and the requests behind it.
-    pub(super) counted: Option<u64>,
+    pub counted: Option<u64>,
     /// The time of the first checkpoint.
-    pub(super) first_checkpoint: Option<Timestamp>,
+    pub first_checkpoint: Option<Timestamp>,
 }
 
 /// How far in time the journal of a batch is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Reach {
+pub struct Reach {
     /// The time of the last entry.
-    pub(super) heard: Option<Timestamp>,
+    pub heard: Option<Timestamp>,
     /// What the last checkpoint says that says something of open requests.
-    pub(super) settled: Option<SettledUntil>,
+    pub settled: Option<SettledUntil>,
 }
 
 /// A request that may be new to the store.
 #[derive(Debug)]
-pub(super) struct NewPost<'a> {
-    pub(super) place: Place,
-    pub(super) bytes: PostBytes<'a>,
+pub struct NewPost<'a> {
+    /// Its entry.
+    pub place: Place,
+    /// What the entry has, as bytes.
+    pub bytes: PostBytes<'a>,
     /// Its form in the batch.
-    pub(super) form: usize,
-    pub(super) numbers: PostNumbers,
+    pub form: usize,
+    /// What the entry has, as numbers.
+    pub numbers: PostNumbers,
 }
 
 /// A correction, and its payload as it was written.
 #[derive(Debug)]
-pub(super) struct Amendment<'a> {
-    pub(super) correction: Box<Correction>,
+pub struct Amendment<'a> {
+    /// The correction.
+    pub correction: Box<Correction>,
     /// Its entry. The ledger is unknown if no journal has it any more.
-    pub(super) place: Place,
-    pub(super) payload: Cow<'a, [u8]>,
+    pub place: Place,
+    /// The complete payload.
+    pub payload: Cow<'a, [u8]>,
 }
 
 /// What adding a batch did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Added {
+pub struct Added {
     /// Requests that were new.
-    pub(super) posts: u64,
+    pub posts: u64,
     /// Corrections that were new.
-    pub(super) corrections: u64,
+    pub corrections: u64,
 }
 
 /// Requests and corrections, added up by hour. In one order always, so that those who write several
 /// rows at the same time never wait for each other in a circle.
 #[derive(Debug, Default)]
-pub(super) struct Hours(BTreeMap<HourKey, Vec<Hour>>);
+pub struct Hours(BTreeMap<HourKey, Vec<Hour>>);
 
 /// Requests and corrections that are new to the store, added up by hour.
 #[derive(Debug, Default)]
-pub(super) struct NewHours {
+pub struct NewHours {
     /// By the place of the form in memory, and by the number of the hour since 1970.
     running: HashMap<(usize, i64), FormHour, foldhash::fast::RandomState>,
     hours: Hours,
@@ -89,16 +99,18 @@ pub(super) struct NewHours {
 
 /// The sums of an hour of requests of one form.
 #[derive(Debug)]
-pub(super) struct FormHour {
-    pub(super) form: Arc<Form>,
+pub struct FormHour {
+    /// The form.
+    pub form: Arc<Form>,
     /// First instant of the hour.
-    pub(super) first: Timestamp,
-    pub(super) running: RunningHour,
+    pub first: Timestamp,
+    /// The sums so far.
+    pub running: RunningHour,
 }
 
 impl<'a> Batch<'a> {
     /// An empty batch for so many requests, which knows the forms of those before it.
-    pub(super) fn new(mut forms: Forms, posts: usize) -> Self {
+    pub fn new(mut forms: Forms, posts: usize) -> Self {
         forms.tidy();
         Self { forms, posts: Vec::with_capacity(posts), ..Self::default() }
     }
@@ -107,7 +119,7 @@ impl<'a> Batch<'a> {
     /// moves the end.
     ///
     /// Errors: `Unreadable`; the batch is as before.
-    pub(super) fn push(&mut self, journal: &'a str, framed: &'a FramedEntry) -> Result<(), Fault> {
+    pub fn push(&mut self, journal: &'a str, framed: &'a FramedEntry) -> Result<(), Fault> {
         match framed.kind {
             Kind::Post => {
                 let post = framed.post()?;
@@ -146,11 +158,7 @@ impl<'a> Batch<'a> {
     /// Takes one more request.
     ///
     /// Errors: it is none; the batch is as before.
-    pub(super) fn push_post(
-        &mut self,
-        place: Place,
-        bytes: PostBytes<'a>,
-    ) -> Result<(), DecodeError> {
+    pub fn push_post(&mut self, place: Place, bytes: PostBytes<'a>) -> Result<(), DecodeError> {
         let (form, numbers) = self.forms.read(&bytes, &mut self.quantities)?;
         self.posts.push(NewPost { place, bytes, form, numbers });
         self.counted = self.counted.map(|counted| counted + 1);
@@ -158,12 +166,12 @@ impl<'a> Batch<'a> {
     }
 
     /// Goes on behind an entry of `journal` that leaves nothing in the store.
-    pub(super) const fn pass(&mut self, journal: &'a str, framed: &FramedEntry) {
+    pub const fn pass(&mut self, journal: &'a str, framed: &FramedEntry) {
         self.end = Some((journal, framed.position()));
     }
 
     /// The form of a post of this batch.
-    pub(super) fn form(&self, post: &NewPost<'_>) -> Option<&Arc<Form>> {
+    pub fn form(&self, post: &NewPost<'_>) -> Option<&Arc<Form>> {
         self.forms.get(post.form)
     }
 }
@@ -180,7 +188,7 @@ impl Reach {
 
 impl NewPost<'_> {
     /// The complete payload, in place of what `out` has.
-    pub(super) fn payload<'b>(&self, out: &'b mut Vec<u8>) -> &'b [u8] {
+    pub fn payload<'b>(&self, out: &'b mut Vec<u8>) -> &'b [u8] {
         join_payload(self.bytes.id, self.bytes.strings, self.bytes.members, out);
         out
     }
@@ -190,7 +198,7 @@ impl<'a> Amendment<'a> {
     /// Reads the payload of the entry at `place`.
     ///
     /// Errors: it is no correction.
-    pub(super) fn read(place: Place, payload: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn read(place: Place, payload: &'a [u8]) -> Result<Self, DecodeError> {
         Ok(Self {
             correction: Box::new(Correction::decode(payload)?),
             place,
@@ -202,7 +210,7 @@ impl<'a> Amendment<'a> {
 impl NewHours {
     /// Adds a request of `batch` that was not in the store. One that has used nothing is in no
     /// hour.
-    pub(super) fn add_post(&mut self, batch: &Batch<'_>, post: &NewPost<'_>) {
+    pub fn add_post(&mut self, batch: &Batch<'_>, post: &NewPost<'_>) {
         let quantities = &batch.quantities;
         let Some(form) = batch.form(post) else { return };
         if form.used_nothing(&post.numbers, quantities) {
@@ -237,12 +245,12 @@ impl NewHours {
     }
 
     /// Adds a correction that was not in the store, of the request `post`.
-    pub(super) fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
+    pub fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
         self.hours.add_correction(post, correction);
     }
 
     /// The same of a request whose details are gone. Nobody knows more of it than its tenant.
-    pub(super) fn add_gone_correction(&mut self, correction: &Correction) {
+    pub fn add_gone_correction(&mut self, correction: &Correction) {
         let row = BilledRequest {
             started_at: correction.started_at,
             tenant: &correction.tenant.0,
@@ -266,17 +274,17 @@ impl NewHours {
     }
 
     /// Adds a request that no batch has.
-    pub(super) fn add_read(&mut self, post: &Post<'_>) {
+    pub fn add_read(&mut self, post: &Post<'_>) {
         self.hours.add_post(post);
     }
 
     /// How many sums there are.
-    pub(super) fn len(&self) -> usize {
-        self.running.len() + self.hours.len()
+    pub fn count(&self) -> usize {
+        self.running.len() + self.hours.count()
     }
 
     /// The sums.
-    pub(super) fn finish(self) -> Hours {
+    pub fn finish(self) -> Hours {
         let (running, mut hours) = self.split();
         for FormHour { form, first, running } in running {
             hours.add_running(&form, first, running);
@@ -285,26 +293,26 @@ impl NewHours {
     }
 
     /// The sums of requests by form, and all others.
-    pub(super) fn split(self) -> (impl Iterator<Item = FormHour>, Hours) {
+    pub fn split(self) -> (impl Iterator<Item = FormHour>, Hours) {
         (self.running.into_values(), self.hours)
     }
 }
 
 impl Hours {
     /// Adds a request that was not in the store. One that has used nothing is in no hour.
-    pub(super) fn add_post(&mut self, post: &Post<'_>) {
+    pub fn add_post(&mut self, post: &Post<'_>) {
         if !post.used_nothing() {
             self.add_row(&post.row());
         }
     }
 
     /// Adds a request, as bills see it.
-    pub(super) fn add_row(&mut self, row: &BilledRequest<'_>) {
+    pub fn add_row(&mut self, row: &BilledRequest<'_>) {
         self.add(HourKey::of(row), Hour::of(row));
     }
 
     /// Adds a correction that was not in the store, of the request `post`.
-    pub(super) fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
+    pub fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
         for (key, hour) in corrected(&post.row(), correction) {
             self.add(key, hour);
         }
@@ -320,12 +328,12 @@ impl Hours {
     }
 
     /// Adds `hour`. Where a sum would be too large to be kept exactly, another one is begun.
-    pub(super) fn add(&mut self, key: HourKey, hour: Hour) {
+    pub fn add(&mut self, key: HourKey, hour: Hour) {
         add(self.0.entry(key).or_default(), hour);
     }
 
     /// Adds all `parts` of a key.
-    pub(super) fn add_parts(&mut self, key: HourKey, parts: Vec<Hour>) {
+    pub fn add_parts(&mut self, key: HourKey, parts: Vec<Hour>) {
         let Some(known) = self.0.get_mut(&key) else {
             self.0.insert(key, parts);
             return;
@@ -334,17 +342,17 @@ impl Hours {
     }
 
     /// The first hour of all.
-    pub(super) fn first(&self) -> Option<Timestamp> {
+    pub fn first(&self) -> Option<Timestamp> {
         self.0.first_key_value().map(|(key, _)| key.hour)
     }
 
     /// How many sums there are.
-    pub(super) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
     /// Takes all of it out, in order.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = (HourKey, Vec<Hour>)> + use<> {
+    pub fn take(&mut self) -> impl Iterator<Item = (HourKey, Vec<Hour>)> + use<> {
         std::mem::take(&mut self.0).into_iter()
     }
 }
