@@ -24,6 +24,16 @@ const PURE: &[(&str, &[&str])] = &[
         &["taximeter-columnar", "taximeter-json", "taximeter-ledger", "taximeter-pricing"],
     ),
     (
+        "taximeter-database",
+        &[
+            "taximeter-billing",
+            "taximeter-columnar",
+            "taximeter-json",
+            "taximeter-ledger",
+            "taximeter-pricing",
+        ],
+    ),
+    (
         "taximeter-config",
         &["taximeter-pricing", "taximeter-tokenizer", "taximeter-meter", "taximeter-ledger"],
     ),
@@ -37,20 +47,10 @@ const IMPURE_CRATES: &[(&str, &[&str])] = &[
     ("taximeter-simulator", &[]),
     ("taximeter-net", &["taximeter-system"]),
     ("taximeter-journal", &["taximeter-system"]),
-    ("taximeter-database", &["taximeter-journal"]),
-    (
-        "taximeter-postgres",
-        &["taximeter-database", "taximeter-journal", "taximeter-net", "taximeter-system"],
-    ),
+    ("taximeter-postgres", &["taximeter-journal", "taximeter-net"]),
     (
         "taximeter-store",
-        &[
-            "taximeter-database",
-            "taximeter-journal",
-            "taximeter-net",
-            "taximeter-postgres",
-            "taximeter-system",
-        ],
+        &["taximeter-journal", "taximeter-net", "taximeter-postgres", "taximeter-system"],
     ),
     ("taximeter-export", &["taximeter-net", "taximeter-store", "taximeter-system"]),
     (

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use taximeter_database::batch::{Added, Amendment, Batch, NewHours, NewPost};
+use taximeter_database::post::Post;
 use taximeter_ledger::{Correction, Place, RequestId};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -17,8 +19,6 @@ use super::link::Link;
 use super::reached;
 use super::refusals;
 use super::schema::VERSION;
-use taximeter_database::batch::{Added, Amendment, Batch, NewHours, NewPost};
-use taximeter_database::post::Post;
 
 const STATE: &str = "
     SELECT (SELECT version FROM taximeter.format),

@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
+use taximeter_database::database::{AdmissionKey, Filter, Written};
+use taximeter_database::post::Post;
 use taximeter_ledger::{Correction, LedgerId, Place, Position, Record};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -12,8 +14,6 @@ use uuid::Uuid;
 
 use super::fault::Fault;
 use super::link::{Given, Link};
-use taximeter_database::database::{AdmissionKey, Filter, Written};
-use taximeter_database::post::Post;
 
 const CURSOR: &str = "
     SELECT seq, chain FROM taximeter.cursors WHERE gateway = $1 AND journal = $2";

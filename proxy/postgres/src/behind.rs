@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
+use taximeter_database::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry, complete};
 use taximeter_journal::CORRECTIONS;
 use taximeter_ledger::{Correction, LedgerId};
 use tokio_postgres::types::Type;
 
 use super::fault::Fault;
 use super::link::{Given, Link};
-use taximeter_database::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry, complete};
 
 const REQUESTS: &str = "
     SELECT seq, payload FROM taximeter.requests

@@ -15,6 +15,10 @@
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
+use taximeter_database::database::Rebuilt;
+use taximeter_database::error::ReadError;
+use taximeter_database::old_rows::{self, CONVERTING};
+use taximeter_database::post::Post;
 use taximeter_ledger::{LedgerId, Place, Position};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -23,10 +27,6 @@ use super::ask::storable;
 use super::fault::Fault;
 use super::link::{Given, Link};
 use super::schema::{self, Month, REFUSALS, VERSION};
-use taximeter_database::database::Rebuilt;
-use taximeter_database::error::ReadError;
-use taximeter_database::old_rows::{self, CONVERTING};
-use taximeter_database::post::Post;
 
 /// Bytes of old rows of one step, but for its last row: bounds its memory.
 const STEP_BYTES_MAX: usize = 8 << 20;

@@ -3,9 +3,8 @@
 use std::error::Error as StdError;
 use std::time::Duration;
 
-use tokio_postgres::error::SqlState;
-
 use taximeter_database::error::StoreError;
+use tokio_postgres::error::SqlState;
 
 type Cause = Box<dyn StdError + Send + Sync>;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use taximeter_billing::Zone;
+use taximeter_database::gone::{GoneCause, GoneDay};
 use taximeter_ledger::{Correction, LedgerId, Place};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -12,7 +13,6 @@ use uuid::Uuid;
 use super::fault::Fault;
 use super::link::Link;
 use super::schema;
-use taximeter_database::gone::{GoneCause, GoneDay};
 
 /// Microseconds of a day.
 const DAY_MICROS: i64 = 86_400_000_000;

@@ -9,14 +9,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 use taximeter_billing::{Hour, HourKey, LineKey, Period, Sums};
+use taximeter_database::batch::Hours;
+use taximeter_database::granularity::{Gathering, Granularity, Numbered};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::ask::{ask, storable, tokens};
 use super::fault::Fault;
 use super::link::{Given, Link};
-use taximeter_database::batch::Hours;
-use taximeter_database::granularity::{Gathering, Granularity, Numbered};
 
 const COMBINATIONS: &str = "
     SELECT digest, number FROM taximeter.combinations WHERE digest = ANY ($1)";

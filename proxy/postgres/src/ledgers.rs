@@ -9,13 +9,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use taximeter_database::batch::NewPost;
 use taximeter_ledger::LedgerId;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::fault::Fault;
 use super::link::Link;
-use taximeter_database::batch::NewPost;
 
 const LEDGERS: &str = "SELECT ledger, series, seq FROM taximeter.ledgers WHERE ledger = ANY($1)";
 const SET_LEDGERS: &str = "

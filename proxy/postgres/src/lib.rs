@@ -26,12 +26,6 @@ use jiff::Timestamp;
 use taximeter_billing::export::Entries;
 use taximeter_billing::{GatewayProgress, Hour, HourKey, Period};
 use taximeter_config::PostgresUrl;
-use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
-
-use self::corrector::{Claim, Obstacle};
-use self::fault::Fault;
-use self::link::Link;
-use self::schema::Month;
 use taximeter_database::batch::{Added, Batch};
 use taximeter_database::behind::{Behind, EntryPage, Lacked};
 use taximeter_database::database::{AdmissionKey, Database, Filter, Rebuilt, Refill, Written};
@@ -39,6 +33,12 @@ use taximeter_database::error::StoreError;
 use taximeter_database::gone::GoneDay;
 use taximeter_database::granularity::Granularity;
 use taximeter_database::post::Post;
+use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
+
+use self::corrector::{Claim, Obstacle};
+use self::fault::Fault;
+use self::link::Link;
+use self::schema::Month;
 
 /// How often a change is tried that the server undid.
 const ATTEMPTS_MAX: u32 = 8;

@@ -2,13 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::{GatewayProgress, SettledUntil};
+use taximeter_database::batch::Reach;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::fault::Fault;
 use super::link::Link;
 use super::schema;
-use taximeter_database::batch::Reach;
 
 const SET: &str = "
     INSERT INTO taximeter.reached AS known VALUES ($1, $2, $3, $4, $5)

@@ -4,6 +4,8 @@
 //!
 //! All of it is one transaction. Others read the old rows until it ends.
 
+use taximeter_database::batch::{Amendment, Batch};
+use taximeter_database::database::Rebuilt;
 use taximeter_ledger::{Payload, Place};
 use tokio_postgres::types::Type;
 
@@ -11,8 +13,6 @@ use super::add;
 use super::ask;
 use super::fault::Fault;
 use super::link::Link;
-use taximeter_database::batch::{Amendment, Batch};
-use taximeter_database::database::Rebuilt;
 
 /// Requests and corrections read at once.
 const PAGE: i64 = 512;

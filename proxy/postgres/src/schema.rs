@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
+use taximeter_database::old_rows;
 use tokio_postgres::types::Type;
 
 use super::fault::Fault;
 use super::link::Link;
-use taximeter_database::old_rows;
 
 const TABLES: &str = "
     SET LOCAL search_path = taximeter;

@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::export::Entries;
 use taximeter_billing::{BilledRequest, Hour, HourKey, Period};
+use taximeter_database::batch::Hours;
+use taximeter_database::database::{AdmissionKey, Filter, SoundDays, Written};
+use taximeter_database::error::StoreError;
+use taximeter_database::granularity::Granularity;
 use taximeter_journal::REQUESTS;
 use taximeter_ledger::{Correction, LedgerId, Record, RefusalCount, RequestId};
 use uuid::Uuid;
 
 use super::Store;
-use super::batch::Hours;
 use super::cursor::{Cursor, Order};
-use super::database::{AdmissionKey, Filter, SoundDays, Written};
-use super::error::StoreError;
-use super::granularity::Granularity;
 
 /// Most records held at once while they are read; a slow reader does not hold the store's tidying
 /// up for longer.

@@ -1,11 +1,11 @@
 //! Questions of who reads a journal and finds that segments have gone.
 
+use taximeter_database::behind::{Behind, EntryPage, Lacked};
+use taximeter_database::error::StoreError;
 use taximeter_journal::REQUESTS;
 use taximeter_ledger::LedgerId;
 
 use super::Store;
-use super::behind::{Behind, EntryPage, Lacked};
-use super::error::StoreError;
 
 impl Store {
     /// Entries of a journal in order: at most `limit` of them, unless more have one number.

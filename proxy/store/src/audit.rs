@@ -6,17 +6,17 @@ use std::thread;
 
 use jiff::Timestamp;
 use taximeter_billing::{Hour, HourKey, Period};
+use taximeter_database::batch::Hours;
+use taximeter_database::database::{AdmissionKey, Filter, Written};
+use taximeter_database::error::StoreError;
+use taximeter_database::granularity::Granularity;
+use taximeter_database::post::Post;
 use taximeter_ledger::{Correction, DecodeError, Place};
 use taximeter_system::lanes::Lanes;
 
 use super::Store;
 use super::ask::PAGE_RECORDS_MAX;
-use super::batch::Hours;
-use super::database::{AdmissionKey, Filter, Written};
 use super::details::GoneDays;
-use super::error::StoreError;
-use super::granularity::Granularity;
-use super::post::Post;
 
 /// Sums that are gathered before they are compared, and those of one hour more.
 const SUMS_MAX: usize = 4096;

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use jiff::civil::Date;
 use taximeter_billing::{Closing, Period, PeriodError, PeriodStatus, Zone, closing};
+use taximeter_database::error::StoreError;
 
 use super::Store;
-use super::error::StoreError;
 
 impl Store {
     /// Whether the period that ends at `end` is closed: nothing of it can come any more, but from the

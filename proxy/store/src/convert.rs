@@ -10,10 +10,10 @@ use taximeter_journal::{CORRECTIONS, JournalError, Loss, REQUESTS};
 use taximeter_ledger::Position;
 
 use super::Location;
-use super::database::Rebuilt;
-use super::error::StoreError;
 use super::keeper::check_keeper;
 use super::sqlite::Sqlite;
+use taximeter_database::database::Rebuilt;
+use taximeter_database::error::StoreError;
 use taximeter_postgres::Postgres;
 
 /// Most faults of a kind that are told.

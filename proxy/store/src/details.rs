@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use taximeter_billing::{Closing, LostRequests, Period, Zone};
+use taximeter_database::database::{Filter, SoundHours};
+use taximeter_database::error::StoreError;
+use taximeter_database::gone::GoneDay;
 use taximeter_ledger::Place;
 
 use super::Store;
-use super::database::{Filter, SoundHours};
-use super::error::StoreError;
-use super::gone::GoneDay;
 
 /// Days without details, to look whether a request is one of theirs.
 #[derive(Debug, Clone, Default)]

@@ -4,14 +4,14 @@ use std::fmt;
 use std::io;
 
 use jiff::Timestamp;
+use taximeter_database::batch::Batch;
+use taximeter_database::database::{Database, Rebuilt};
+use taximeter_database::error::{ReadError, StoreError};
+use taximeter_database::forms::Forms;
 use taximeter_journal::REQUESTS;
 use taximeter_ledger::{Fault, FramedEntry, Kind, LedgerId, Position};
 
 use super::Store;
-use super::batch::Batch;
-use super::database::{Database, Rebuilt};
-use super::error::{ReadError, StoreError};
-use super::forms::Forms;
 
 /// Most entries that are read at once: bounds their memory.
 const BATCH_ENTRIES_MAX: usize = 4096;

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::Path;
 
+use taximeter_database::error::ReadError;
 use taximeter_journal::{CORRECTIONS, REQUESTS, read};
 use taximeter_ledger::{Fault, FramedEntry, Kind};
 
-use super::error::ReadError;
 use super::feed::{Entries, Feed, is_fed};
 use super::keeper::may_write;
 use super::rejected::set_aside;

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
-
-use super::error::StoreError;
+use taximeter_database::error::StoreError;
 
 /// The store's file in the data directory.
 pub(super) const STORE: &str = "store.sqlite";

@@ -125,30 +125,27 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use taximeter_config::{Config, PostgresUrl, Store as Configured};
-pub(crate) use taximeter_database::{
-    batch, behind, database, error, forms, gone, granularity, old_rows, post,
-};
 
 pub use self::ask::Pages;
 pub use self::audit::{Audited, Sum};
-pub use self::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry};
 pub use self::cursor::{Cursor, Order};
-pub use self::database::{Filter, Written};
-pub use self::error::{ReadError, StoreError};
 pub use self::fed::FedStore;
 pub use self::feed::{Entries, Fed, Feed};
-pub use self::gone::{GoneCause, GoneDay, GoneFile};
-pub(crate) use self::granularity::Granularity;
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
 pub use self::keeper::check_keeper;
-pub use self::post::Post;
 pub use self::room::Cleaner;
 pub use self::sealing::SealPolicy;
 pub use self::sqlite::Held as HeldStore;
 pub use self::sqlite::{DAYS, DaysForRoom, HOURS, OldDay, SealWork, Sealer};
+pub use taximeter_database::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry};
+pub use taximeter_database::database::{Filter, Written};
+pub use taximeter_database::error::{ReadError, StoreError};
+pub use taximeter_database::gone::{GoneCause, GoneDay, GoneFile};
+pub(crate) use taximeter_database::granularity::Granularity;
+pub use taximeter_database::post::Post;
 
-use self::database::Database;
 use self::sqlite::Sqlite;
+use taximeter_database::database::Database;
 use taximeter_postgres::Postgres;
 
 /// An open store.

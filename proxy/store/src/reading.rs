@@ -9,9 +9,10 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use taximeter_database::database::Database as _;
+use taximeter_database::error::StoreError;
+
 use super::Store;
-use super::database::Database as _;
-use super::error::StoreError;
 use super::fed::FedStore;
 use super::feed::{Fed, Feed, is_kept};
 use super::keeper::may_write;

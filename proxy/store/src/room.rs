@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use taximeter_config::Config;
+use taximeter_database::database::AtRest;
+use taximeter_database::error::StoreError;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::RoomLimits;
 use taximeter_journal::{
@@ -15,8 +17,6 @@ use taximeter_journal::{
 use taximeter_ledger::Position;
 
 use super::Location;
-use super::database::AtRest;
-use super::error::StoreError;
 use super::feed::Fed;
 use super::journals::feeds;
 use super::sqlite::Sqlite;

@@ -35,17 +35,16 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::export::Entries;
 use taximeter_billing::{GatewayProgress, Hour, HourKey, LostRequests, Period};
-use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
-
-use super::batch::{Added, Batch};
-use super::behind::{Behind, EntryPage, Lacked};
-use super::database::{
+use taximeter_database::batch::{Added, Batch};
+use taximeter_database::behind::{Behind, EntryPage, Lacked};
+use taximeter_database::database::{
     AdmissionKey, Database, Filter, Rebuilt, Refill, SoundDays, SoundHours, Written,
 };
-use super::error::StoreError;
-use super::gone::GoneDay;
-use super::granularity::Granularity;
-use super::post::Post;
+use taximeter_database::error::StoreError;
+use taximeter_database::gone::GoneDay;
+use taximeter_database::granularity::Granularity;
+use taximeter_database::post::Post;
+use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
 
 use self::handle::Adding;
 use self::known::Known;

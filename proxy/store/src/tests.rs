@@ -33,10 +33,10 @@ use std::fs;
 
 use proptest::prelude::*;
 use taximeter_billing::{Bill, BilledRequest, Biller, Hour, HourKey, Period, Zone};
+use taximeter_database::database::Rebuilt;
 use taximeter_ledger::{Entry, Fault, FramedEntry, Record};
 use tempfile::TempDir;
 
-use super::database::Rebuilt;
 use super::rejected::set_aside;
 use super::samples::{feed, feed_as, journal, record, segment, void};
 use super::*;

@@ -12,14 +12,14 @@ mod tally;
 use std::path::Path;
 
 use taximeter_billing::LostRequests;
+use taximeter_database::database::{SoundDays, SoundHours};
+use taximeter_database::gone::GoneCause;
 use taximeter_journal::{CORRECTIONS, Examination};
 
 use self::account::{Account, account};
 use self::compare::compare;
 use super::Store;
-use super::database::{SoundDays, SoundHours};
 use super::details::GoneDays;
-use super::gone::GoneCause;
 use super::journals::feeds_to_read;
 
 pub use self::error::{Steps, VerifyError};

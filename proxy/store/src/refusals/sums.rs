@@ -6,11 +6,11 @@ use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp, TimestampRound};
 use serde::Serialize;
 use taximeter_billing::{Period, Unit, Zone};
+use taximeter_database::error::StoreError;
 use taximeter_ledger::{RefusalCount, RefusalKind};
 use utoipa::ToSchema;
 
 use crate::Store;
-use crate::error::StoreError;
 
 /// Counts are read in parts of this length where days or hours are told apart: every time zone begins
 /// its days and hours at such an instant.

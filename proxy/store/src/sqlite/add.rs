@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
+use taximeter_database::batch::{Added, Amendment, Batch, NewHours, NewPost};
+use taximeter_database::post::Post;
 
 use super::ask::{self, unreadable};
 use super::days::{self, Days};
@@ -12,8 +14,6 @@ use super::ledgers::Ledgers;
 use super::reached;
 use super::refusals;
 use super::requests::{Requests, request_key};
-use crate::batch::{Added, Amendment, Batch, NewHours, NewPost};
-use crate::post::Post;
 
 const REQUEST: &str = "
     SELECT requests.number, seq, id, strings, members

@@ -6,13 +6,13 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
+use taximeter_database::database::{AdmissionKey, Filter, Written};
+use taximeter_database::post::Post;
 use taximeter_ledger::{Correction, Place, Position, Record, RequestId, join_payload};
 
 use super::columns::seq;
 pub(super) use super::columns::{bytes, money, tokens, unreadable};
 use super::ledgers::Ledgers;
-use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::Post;
 
 const CURSOR: &str = "SELECT seq, chain FROM cursors WHERE journal = ?1";
 

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
 use rusqlite::{Connection, Row};
+use taximeter_database::batch::{Amendment, Batch};
+use taximeter_database::database::Rebuilt;
+use taximeter_database::old_rows::{self, CONVERTING};
 use taximeter_ledger::{LedgerId, Payload, Place};
 
 use super::add;
@@ -18,9 +21,6 @@ use super::days::{self, Days};
 use super::ledgers::End;
 use super::requests::form_number;
 use super::schema;
-use crate::batch::{Amendment, Batch};
-use crate::database::Rebuilt;
-use crate::old_rows::{self, CONVERTING};
 
 /// Formats that have the id of its ledger in each form.
 const WITH_FORMS: RangeInclusive<u32> = 4..=5;

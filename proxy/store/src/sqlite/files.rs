@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::ErrorCode;
+use taximeter_database::error::StoreError;
 
 use super::days::found;
-use crate::error::StoreError;
 
 /// How long to wait for another process that writes.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

@@ -2,14 +2,14 @@
 //! little room.
 
 use jiff::Timestamp;
+use taximeter_database::error::StoreError;
+use taximeter_database::gone::{GoneCause, GoneDay};
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::{Filler, HistoryKind, Removable};
 
 use super::days::{self, Interrupt, LiveFile};
 use super::retire::OldDay;
 use super::sealer::Sealer;
-use crate::error::StoreError;
-use crate::gone::{GoneCause, GoneDay};
 
 /// Days that lost their details to make room.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
+use taximeter_database::gone::{GoneCause, GoneDay, GoneFile};
 use taximeter_ledger::{Correction, LedgerId, Place};
 
 use super::ask::{bytes, unreadable};
 use super::days::{self, DAY_MICROS};
 use super::kept_tables;
-use crate::gone::{GoneCause, GoneDay, GoneFile};
 
 const LIST: &str = "
     SELECT day, requests, first_at, last_at, files, ledgers, gone_at, cause

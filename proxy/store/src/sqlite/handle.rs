@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use taximeter_database::batch::NewHours;
+use taximeter_database::database::{AtRest, Database as _, Rebuilt};
+use taximeter_database::error::StoreError;
 use taximeter_journal::{CORRECTIONS, REQUESTS};
 
 use super::convert;
@@ -20,9 +23,6 @@ use super::reading::{self, Unchanged};
 use super::rebuild;
 use super::schema;
 use super::shrink;
-use crate::batch::NewHours;
-use crate::database::{AtRest, Database as _, Rebuilt};
-use crate::error::StoreError;
 use crate::keeper::STORE;
 
 /// How often a database is opened to be read whose log comes or goes meanwhile.

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
+use taximeter_database::error::StoreError;
 
 use super::days::{self, FOLDER};
 use super::files::fault;
 use super::hour_files;
 use super::reading::{self, Unchanged};
 
-use crate::error::StoreError;
 use crate::keeper::{STORE, may_write};
 
 /// How long to wait for a gateway that feeds it.

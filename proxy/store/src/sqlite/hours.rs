@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows, Statement, params};
 use taximeter_billing::{Hour, HourKey, LineKey, RunningTotals, Sums};
+use taximeter_database::batch::{FormHour, NewHours};
+use taximeter_database::forms::Form;
+use taximeter_database::granularity::Numbered;
 
 use super::ask::{money, tokens, unreadable};
 use super::known::Known;
-use crate::batch::{FormHour, NewHours};
-use crate::forms::Form;
-use crate::granularity::Numbered;
 
 const COMBINATION: &str = "SELECT number FROM combinations WHERE dimensions = ?1";
 const ADD_COMBINATION: &str = "INSERT INTO combinations VALUES (NULL, ?1, ?2)";

@@ -8,12 +8,12 @@ use foldhash::fast::RandomState;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::{HourKey, LineKey};
+use taximeter_database::forms::Form;
+use taximeter_database::granularity::Numbered;
 
 use super::gone::Gone;
 use super::hour_files::Covers;
 use super::ledgers::End;
-use crate::forms::Form;
-use crate::granularity::Numbered;
 
 /// Most of each kind that are kept for the next batch.
 const KEPT_MAX: usize = 1024;

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use taximeter_database::error::StoreError;
 
 use super::files::{BUSY_TIMEOUT, log_of};
-use crate::error::StoreError;
 
 /// Length to which the log is cut when all of it is in the database.
 pub(crate) const LOG_KEPT_BYTES_MAX: u32 = 32 << 20;

@@ -5,10 +5,10 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use taximeter_billing::{GatewayProgress, SettledUntil};
+use taximeter_database::batch::Reach;
 use taximeter_journal::REQUESTS;
 
 use super::ask::unreadable;
-use crate::batch::Reach;
 
 const SET: &str = "
     INSERT INTO reached VALUES (?1, ?2, ?3, ?4, ?5)

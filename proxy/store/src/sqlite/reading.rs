@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
+use taximeter_database::error::StoreError;
 use tempfile::TempDir;
 
 use super::files::{BUSY_TIMEOUT, fault, index_of, log_of};
 use super::schema;
-use crate::error::StoreError;
 
 /// Memory that a copy may take before the rest of it goes to a file.
 const COPY_MEMORY_KIB: i64 = 64 << 10;

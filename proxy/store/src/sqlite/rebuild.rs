@@ -11,6 +11,10 @@ use std::fs::File;
 
 use rusqlite::{Connection, Row};
 use taximeter_columnar::{DayFile, RowFilter};
+use taximeter_database::batch::{Amendment, Batch, NewHours};
+use taximeter_database::database::Rebuilt;
+use taximeter_database::gone::GoneCause;
+use taximeter_database::post::Post;
 use taximeter_ledger::{Payload, Place};
 
 use super::add;
@@ -24,10 +28,6 @@ use super::known::{Known, Left};
 use super::ledgers;
 use super::lost;
 use super::schema;
-use crate::batch::{Amendment, Batch, NewHours};
-use crate::database::Rebuilt;
-use crate::gone::GoneCause;
-use crate::post::Post;
 
 /// Most sums that wait before they are written: bounds their memory.
 const SUMS_MAX: usize = 2048;

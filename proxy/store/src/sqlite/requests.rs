@@ -5,14 +5,14 @@ use std::sync::{Arc, LazyLock};
 use rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use sha2::{Digest as _, Sha256};
+use taximeter_database::batch::{Batch, NewHours, NewPost};
+use taximeter_database::post::Post;
 use taximeter_ledger::{Correction, RequestId};
 
 use super::ask::{self, unreadable};
 use super::hour_files::Covers;
 use super::known::Known;
 use super::ledgers::End;
-use crate::batch::{Batch, NewHours, NewPost};
-use crate::post::Post;
 
 // A number that is not named is simply the next one: SQLite then keeps no copy of the pages that the
 // statement changes, and does not look for the place of each row.

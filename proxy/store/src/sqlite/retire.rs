@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use taximeter_columnar::hex;
+use taximeter_database::error::StoreError;
+use taximeter_database::gone::{GoneCause, GoneDay};
 use taximeter_ledger::LedgerId;
 
 use super::days::{self, DAY_MICROS, Interrupt, LiveFile};
@@ -12,8 +14,6 @@ use super::gone::{self, FileOf, GoneRow};
 use super::hour_files::{self, HourSealing};
 use super::log::LOG_BYTES_MAX;
 use super::sealer::{SealWork, Sealer};
-use crate::error::StoreError;
-use crate::gone::{GoneCause, GoneDay};
 use crate::sealing::SealPolicy;
 
 /// Hours leave the tables when all of their month is so old.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use taximeter_billing::Period;
+use taximeter_database::error::StoreError;
 
-use crate::error::StoreError;
 use crate::keeper::is_keeper;
 
 /// The folder in the data directory.

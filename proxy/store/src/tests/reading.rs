@@ -86,7 +86,7 @@ fn a_store_that_is_read_sees_what_its_gateway_feeds_and_is_not_written() {
     assert_eq!(reader.newest().unwrap(), 1);
     catch_up(&mut store, &entries);
     assert_eq!(reader.newest().unwrap(), 2);
-    let fault = reader.add(&crate::batch::Batch::default()).unwrap_err();
+    let fault = reader.add(&taximeter_database::batch::Batch::default()).unwrap_err();
     assert!(fault.to_string().contains("it is opened to be read"), "{fault}");
 
     let mut copy = Sqlite::copy(Some(reader), dir.path()).unwrap();

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use taximeter_config::Config;
+use taximeter_database::database::AtRest;
 use taximeter_journal::Retention;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::RoomLimits;
@@ -12,7 +13,6 @@ use taximeter_system::clock;
 use super::removal::{journal_in, serve};
 use super::*;
 use crate::Location;
-use crate::database::AtRest;
 use crate::room::Cleaner;
 use crate::sqlite::Sqlite;
 

@@ -4,9 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use taximeter_billing::{BillError, PeriodError};
+use taximeter_database::error::StoreError;
 use taximeter_journal::JournalError;
-
-use crate::error::StoreError;
 
 /// Called for each entry and record that was read; the words name the work.
 pub type Steps<'a> = dyn FnMut(&'static str) + 'a;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use taximeter_columnar::{LedgerRange, RowAt};
+use taximeter_database::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry, complete};
 use taximeter_journal::CORRECTIONS;
 use taximeter_ledger::{Correction, LedgerId};
 
 use super::list::LiveFile;
 use super::open::Days;
 use super::selection::{SELECTED_MAX, Selection, Source};
-use crate::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry, complete};
 use crate::sqlite::ask::{self, bytes, unreadable};
 use crate::sqlite::ledgers;
 

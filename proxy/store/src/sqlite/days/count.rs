@@ -6,20 +6,20 @@ use std::ops::ControlFlow;
 use rusqlite::Connection;
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
+use taximeter_database::database::{AdmissionKey, Filter};
+use taximeter_database::post::Post;
 use taximeter_ledger::Correction;
 
 use super::known;
 use super::list::LiveFile;
 use super::open::Days;
 use super::page::{admitted, filter_of, row_filter};
-use crate::database::{AdmissionKey, Filter};
-use crate::post::Post;
 use crate::sqlite::ask::{self, unreadable};
 
 /// Tenants that are counted.
 const TENANTS_MAX: usize = 1000;
 
-/// See [`Database::key_of_last`](crate::database::Database::key_of_last).
+/// See [`Database::key_of_last`](taximeter_database::database::Database::key_of_last).
 pub(in crate::sqlite) fn key_of_last(
     connection: &Connection,
     days: &mut Days,
@@ -116,7 +116,7 @@ fn counted_in(
     Ok(counted)
 }
 
-/// See [`Database::entries`](crate::database::Database::entries).
+/// See [`Database::entries`](taximeter_database::database::Database::entries).
 pub(in crate::sqlite) fn entries(
     connection: &Connection,
     days: &mut Days,
@@ -139,7 +139,7 @@ pub(in crate::sqlite) fn entries(
     Ok(entries)
 }
 
-/// See [`Database::tenants`](crate::database::Database::tenants).
+/// See [`Database::tenants`](taximeter_database::database::Database::tenants).
 pub(in crate::sqlite) fn tenants(
     connection: &Connection,
     days: &mut Days,
@@ -168,7 +168,7 @@ pub(in crate::sqlite) fn tenants(
     Ok(tenants.len() as u64)
 }
 
-/// See [`Database::corrections`](crate::database::Database::corrections).
+/// See [`Database::corrections`](taximeter_database::database::Database::corrections).
 pub(in crate::sqlite) fn corrections(
     connection: &Connection,
     days: &mut Days,

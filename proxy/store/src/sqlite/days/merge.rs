@@ -4,12 +4,12 @@ use std::fs::File;
 
 use rusqlite::Connection;
 use taximeter_columnar::{self as columnar, DayFile, DayWriter, MergeError};
+use taximeter_database::error::StoreError;
 
 use super::folder::{self, NewFile};
 use super::list::{self, LiveFile};
 use super::open::{Days, lifted};
 use super::seal::{Interrupt, check};
-use crate::error::StoreError;
 
 /// Writes one file that has all requests of `files`, which are of one day. `is_final` if it will be the
 /// one file of the day. `None` if `go_on` says no.

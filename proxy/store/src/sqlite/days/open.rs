@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use taximeter_columnar::{DayFile, ReadError};
+use taximeter_database::error::StoreError;
 
 use super::folder::{self, FOLDER};
 use super::list::{self, Generation, LiveFile};
 use super::selection::{Ranges, Selection};
 use super::window::Window;
-use crate::error::StoreError;
 
 /// Most files that stay open for the next question, and most bytes that all of them have: one in two
 /// hundred of these is in memory.

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::Period;
 use taximeter_columnar::RowFilter;
+use taximeter_database::database::{AdmissionKey, Filter, Written};
+use taximeter_database::post::Post;
 use taximeter_ledger::Record;
 
 use super::list::LiveFile;
 use super::open::Days;
 use super::window::Window;
-use crate::database::{AdmissionKey, Filter, Written};
-use crate::post::Post;
 use crate::sqlite::ask::{self, KeyedRow, unreadable};
 
 /// Most requests of a day that are read ahead for the next pages, and fewest of one file. The order of
@@ -118,7 +118,7 @@ fn read(
     Ok(Window { filter: filter.clone(), day, from: start.clone(), until, rows, size })
 }
 
-/// See [`Database::written`](crate::database::Database::written).
+/// See [`Database::written`](taximeter_database::database::Database::written).
 pub(in crate::sqlite) fn written(
     connection: &Connection,
     days: &mut Days,
@@ -133,7 +133,7 @@ pub(in crate::sqlite) fn written(
     Ok(rows.into_iter().next_back().filter(|_| is_full).map(|row| row.key.next()))
 }
 
-/// See [`Database::admitted`](crate::database::Database::admitted).
+/// See [`Database::admitted`](taximeter_database::database::Database::admitted).
 pub(in crate::sqlite) fn admitted(
     connection: &Connection,
     days: &mut Days,
@@ -144,7 +144,7 @@ pub(in crate::sqlite) fn admitted(
     page(connection, days, asked, start, limit)?.into_iter().map(decoded).collect()
 }
 
-/// See [`Database::admitted_before`](crate::database::Database::admitted_before).
+/// See [`Database::admitted_before`](taximeter_database::database::Database::admitted_before).
 pub(in crate::sqlite) fn admitted_before(
     connection: &Connection,
     days: &mut Days,
@@ -183,7 +183,7 @@ pub(in crate::sqlite) fn admitted_before(
     rows.into_iter().map(decoded).collect()
 }
 
-/// See [`Database::posts`](crate::database::Database::posts).
+/// See [`Database::posts`](taximeter_database::database::Database::posts).
 pub(in crate::sqlite) fn posts(
     connection: &Connection,
     days: &mut Days,

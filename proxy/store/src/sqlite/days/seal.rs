@@ -12,13 +12,13 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use rusqlite::{Connection, params};
 use taximeter_columnar::{self as columnar, DayWriter, Expected, WriteError};
+use taximeter_database::error::StoreError;
 use taximeter_ledger::RequestId;
 use uuid::Uuid;
 
 use super::folder::{self, DAY_MICROS, NewFile, UNFINISHED};
 use super::list::{self, LiveFile};
 use super::open::{Days, lifted};
-use crate::error::StoreError;
 use crate::sqlite::ask::{self, bytes, unreadable};
 use crate::sqlite::ledgers::{self, Ledgers};
 

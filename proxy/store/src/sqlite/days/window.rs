@@ -1,6 +1,7 @@
 //! Requests of files that were read ahead.
 
-use crate::database::{AdmissionKey, Filter};
+use taximeter_database::database::{AdmissionKey, Filter};
+
 use crate::sqlite::ask::KeyedRow;
 
 /// The requests of the files of a day from one place in the order of admission up to another one.

@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::Connection;
 use taximeter_billing::{HoursCover, HoursWriter, Period};
+use taximeter_database::batch::Hours;
+use taximeter_database::error::StoreError;
 
 use super::folder;
 use super::list::{self, LiveHours};
 use super::open::{HourFiles, unwritable};
 use super::seal::finish;
-use crate::batch::Hours;
-use crate::error::StoreError;
 use crate::sqlite::ask::unreadable;
 use crate::sqlite::days::{self, Interrupt, NewFile};
 

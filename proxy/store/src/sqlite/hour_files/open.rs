@@ -10,10 +10,10 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use taximeter_billing::HoursFile;
 use taximeter_columnar::ReadError;
+use taximeter_database::error::StoreError;
 
 use super::folder::{self, FOLDER};
 use super::list::{self, Generation, LiveHours};
-use crate::error::StoreError;
 use crate::sqlite::days;
 
 /// Most files that stay open for the next question.

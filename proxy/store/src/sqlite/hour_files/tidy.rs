@@ -9,11 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::Connection;
 use taximeter_billing::{HourKey, HoursFile, Period};
 use taximeter_columnar::ReadError;
+use taximeter_database::granularity::Granularity;
 
 use super::folder::is_file;
 use super::open::{HourFiles, unwritable};
 use super::visit::visit;
-use crate::granularity::Granularity;
 use crate::sqlite::ask::unreadable;
 use crate::sqlite::days::{self, UNFINISHED};
 

@@ -7,10 +7,10 @@ use foldhash::fast::RandomState;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::{Hour, HourKey, LineKey, Period};
+use taximeter_database::granularity::{Gathering, Granularity, Numbered};
 
 use super::list::LiveHours;
 use super::open::HourFiles;
-use crate::granularity::{Gathering, Granularity, Numbered};
 use crate::sqlite::ask::unreadable;
 use crate::sqlite::hours::{self, HourRows, Lines, NumberedHour};
 

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use taximeter_database::database::AdmissionKey;
+use taximeter_database::database::Written;
 use taximeter_ledger::Correction;
 
 use super::*;
-use crate::database::AdmissionKey;
-use crate::database::Written;
 
 const RIDES: u32 = 60;
 
