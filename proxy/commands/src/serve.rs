@@ -1,8 +1,8 @@
 //! `taximeter serve`: starts the gateway, runs it, and drains it at the end.
 
 mod keeping;
+mod old_records;
 mod reload;
-mod retiring;
 mod sealing;
 mod senders;
 mod signals;
@@ -260,7 +260,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     keeping::watch_disk_budget(&gateway);
     keeping::write_refusals(&gateway);
     keeping::set_rejected_aside(&gateway, recovery.rejected);
-    retiring::start(&gateway);
+    old_records::start(&gateway);
     let store = keeping::StoreThreads::start(&gateway, current.clone())?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;

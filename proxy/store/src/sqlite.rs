@@ -7,7 +7,6 @@ mod convert;
 mod days;
 mod digest;
 mod files;
-mod forget;
 mod gone;
 mod handle;
 mod hold;
@@ -18,6 +17,7 @@ mod known;
 mod ledgers;
 mod log;
 mod lost;
+mod old_days;
 mod reached;
 mod reading;
 mod rebuild;
@@ -52,10 +52,10 @@ use self::known::Known;
 pub(super) use self::handle::Sqlite;
 /// Name of the folder in a data directory that has files of requests.
 pub const DAYS: &str = days::FOLDER;
-pub use self::forget::DaysForRoom;
 pub use self::hold::Held;
 #[cfg(test)]
 pub(super) use self::log::{LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX};
+pub use self::old_days::DaysForRoom;
 pub use self::retire::OldDay;
 pub use self::sealer::{SealWork, Sealer};
 /// Name of the folder in a data directory that has files of hours.
