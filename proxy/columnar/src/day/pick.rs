@@ -75,7 +75,8 @@ impl<R: ReadAt + 'static> DayFile<R> {
         Ok(None)
     }
 
-    /// Shows the first `limit` rows in order of admission that `filter` takes, from `from` on.
+    /// Shows the first `limit` rows in order of admission that `filter` takes, from `from` on: where each
+    /// one's entry is, and its complete payload.
     ///
     /// # Errors
     /// The file is damaged or cannot be read.
@@ -84,7 +85,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
         filter: &RowFilter,
         from: Option<&AdmissionKey>,
         limit: usize,
-        visit: &mut dyn FnMut(&AdmissionKey, Row<'_>),
+        visit: &mut dyn FnMut(&AdmissionKey, Place, &[u8]),
     ) -> Result<(), ReadError> {
         let mut pages = self.pages_by_time(filter)?;
         pages.sort_by_key(|page| page.least);
@@ -110,8 +111,8 @@ impl<R: ReadAt + 'static> DayFile<R> {
         self.show(least.heap.into_sorted_vec(), visit)
     }
 
-    /// Shows the last `limit` rows in order of admission that `filter` takes, before `before`, the
-    /// last one first.
+    /// Shows the last `limit` rows in order of admission that `filter` takes, before `before`, as
+    /// [`first`](Self::first) does, the last one first.
     ///
     /// # Errors
     /// The file is damaged or cannot be read.
@@ -120,7 +121,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
         filter: &RowFilter,
         before: Option<&AdmissionKey>,
         limit: usize,
-        visit: &mut dyn FnMut(&AdmissionKey, Row<'_>),
+        visit: &mut dyn FnMut(&AdmissionKey, Place, &[u8]),
     ) -> Result<(), ReadError> {
         let mut pages = self.pages_by_time(filter)?;
         pages.sort_by_key(|page| Reverse(page.most));
@@ -152,7 +153,7 @@ impl<R: ReadAt + 'static> DayFile<R> {
     fn show(
         &self,
         keys: Vec<(AdmissionKey, At)>,
-        visit: &mut dyn FnMut(&AdmissionKey, Row<'_>),
+        visit: &mut dyn FnMut(&AdmissionKey, Place, &[u8]),
     ) -> Result<(), ReadError> {
         let mut sorted: Vec<_> =
             keys.iter().enumerate().map(|(order, (_, at))| (*at, order)).collect();
@@ -163,13 +164,15 @@ impl<R: ReadAt + 'static> DayFile<R> {
         }
         let mut scan = self.plan(Plan::Rows(rows));
         let mut found = Vec::with_capacity(sorted.len());
+        let mut payloads = Vec::new();
         for (_, order) in sorted {
-            let Some(Row { place, payload, record }) = scan.next_row()? else { break };
-            found.push((order, place, payload.to_vec(), record.clone()));
+            let Some(Row { place, payload, .. }) = scan.next_row()? else { break };
+            found.push((order, place, payloads.len()..payloads.len() + payload.len()));
+            payloads.extend_from_slice(payload);
         }
         found.sort_unstable_by_key(|(order, ..)| *order);
-        for ((key, _), (_, place, payload, record)) in keys.iter().zip(&found) {
-            visit(key, Row { place: *place, payload, record });
+        for ((key, _), (_, place, payload)) in keys.iter().zip(found) {
+            visit(key, place, payloads.get(payload).unwrap_or_default());
         }
         Ok(())
     }

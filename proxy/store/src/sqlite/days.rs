@@ -10,6 +10,7 @@ mod behind;
 mod check;
 mod count;
 mod folder;
+mod held;
 mod known;
 mod list;
 mod merge;

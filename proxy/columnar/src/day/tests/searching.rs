@@ -94,14 +94,16 @@ proptest! {
         backward.reverse();
         backward.truncate(limit);
         let mut found = Vec::new();
-        file.first(&filter, start.as_ref(), limit, &mut |at, row| {
-            assert_eq!(*at, key(row.record));
-            found.push(row.record.clone());
+        file.first(&filter, start.as_ref(), limit, &mut |at, place, payload| {
+            let record = Record::decode(place.seq, payload).unwrap();
+            assert_eq!(*at, key(&record));
+            found.push(record);
         }).unwrap();
         prop_assert_eq!(&found, &expected);
         found.clear();
-        file.last(&filter, start.as_ref(), limit, &mut |_, row| found.push(row.record.clone()))
-            .unwrap();
+        file.last(&filter, start.as_ref(), limit, &mut |_, place, payload| {
+            found.push(Record::decode(place.seq, payload).unwrap());
+        }).unwrap();
         prop_assert_eq!(&found, &backward);
     }
 }

@@ -13,7 +13,8 @@ use taximeter_ledger::Correction;
 use super::known;
 use super::list::LiveFile;
 use super::open::Days;
-use super::page::{admitted, filter_of, row_filter};
+use super::page::{admitted, filter_of};
+use super::window::row_filter;
 use crate::sqlite::ask::{self, unreadable};
 
 /// Tenants that are counted.

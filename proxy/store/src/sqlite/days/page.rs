@@ -3,25 +3,16 @@
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
-use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::Period;
-use taximeter_columnar::RowFilter;
 use taximeter_database::database::{AdmissionKey, Filter, Written};
 use taximeter_database::post::Post;
 use taximeter_ledger::Record;
 
-use super::list::LiveFile;
 use super::open::Days;
-use super::window::Window;
+use super::window::{OfDay, row_filter, window};
 use crate::sqlite::ask::{self, KeyedRow, unreadable};
 
-/// Most requests of a day that are read ahead for the next pages, and fewest of one file. The order of
-/// a file is another one, so that each reading looks at all tenants.
-const WINDOW_MAX: usize = 16 << 10;
-const WINDOW_MIN: usize = 64;
-/// So many times longer is the next reading of who goes on.
-const WINDOW_GROWTH: usize = 4;
 /// Requests that are read at once for who wants all.
 const PAGE: u32 = 512;
 
@@ -41,14 +32,13 @@ fn page(
     let files = days.between(filter.since().max(start.at), to);
     let mut found = 0;
     for of_day in files.chunk_by(|a, b| a.day == b.day) {
+        let asked = OfDay { filter, files: of_day };
         let (mut start, mut is_end) = (start.clone(), false);
         while found < limit && !is_end {
-            let window = window(days, filter, of_day, &start, limit)?;
-            let first = window.rows.partition_point(|row| row.key < start);
-            let rest = window.rows.get(first..).unwrap_or_default();
-            let taken = rest.get(..limit - found).unwrap_or(rest);
+            let window = window(days, asked, &start, limit)?;
+            let taken = window.rows(&start, limit - found);
             found += taken.len();
-            rows.extend_from_slice(taken);
+            rows.extend(taken);
             match &window.until {
                 Some(until) => start = until.clone(),
                 None => is_end = true,
@@ -58,64 +48,6 @@ fn page(
     rows.sort_by(|a, b| a.key.cmp(&b.key));
     rows.truncate(limit);
     Ok(rows)
-}
-
-/// The requests of the files of a day from `start` on: some, at least.
-fn window<'d>(
-    days: &'d mut Days,
-    filter: &Filter,
-    files: &[LiveFile],
-    start: &AdmissionKey,
-    limit: usize,
-) -> rusqlite::Result<&'d Window> {
-    let day = files.first().map_or(0, |file| file.day);
-    let known = days.window.take();
-    let window = match known {
-        Some(known) if known.has(filter, day, start) => known,
-        known => {
-            let before = known.filter(|known| known.is_of(filter, day));
-            let goes_on = before.filter(|known| known.until.as_ref() == Some(start));
-            let size = goes_on.map_or(limit, |known| known.size.saturating_mul(WINDOW_GROWTH));
-            read(days, filter, files, start, size.min(WINDOW_MAX))?
-        }
-    };
-    Ok(days.window.insert(window))
-}
-
-fn read(
-    days: &mut Days,
-    filter: &Filter,
-    files: &[LiveFile],
-    start: &AdmissionKey,
-    size: usize,
-) -> rusqlite::Result<Window> {
-    let day = files.first().map_or(0, |file| file.day);
-    let each = (size / files.len().max(1)).max(WINDOW_MIN);
-    let rows_of = row_filter(filter, filter.since().max(start.at), filter.before());
-    let (mut rows, mut until) = (Vec::new(), None::<AdmissionKey>);
-    for file in files {
-        let (opened, before) = (days.open(file)?, rows.len());
-        let shown = opened.first(&rows_of, Some(start), each, &mut |key, row| {
-            rows.push(KeyedRow {
-                key: key.clone(),
-                place: row.place,
-                payload: row.payload.to_vec(),
-            });
-        });
-        shown.map_err(|error| days.fault(&file.name, error))?;
-        if rows.len() - before == each {
-            let end = rows.last().map(|row| row.key.clone().next());
-            until = match (until, end) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
-        }
-    }
-    if let Some(until) = &until {
-        rows.retain(|row| row.key < *until);
-    }
-    rows.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(Window { filter: filter.clone(), day, from: start.clone(), until, rows, size })
 }
 
 /// See [`Database::written`](taximeter_database::database::Database::written).
@@ -167,13 +99,9 @@ pub(in crate::sqlite) fn admitted_before(
         }
         for file in of_day {
             let opened = days.open(file)?;
-            let shown = opened.last(&rows_of, Some(end), limit, &mut |key, row| {
+            let shown = opened.last(&rows_of, Some(end), limit, &mut |key, place, payload| {
                 found += 1;
-                rows.push(KeyedRow {
-                    key: key.clone(),
-                    place: row.place,
-                    payload: row.payload.to_vec(),
-                });
+                rows.push(KeyedRow { key: key.clone(), place, payload: payload.to_vec() });
             });
             shown.map_err(|error| days.fault(&file.name, error))?;
         }
@@ -213,13 +141,6 @@ pub(in crate::sqlite) fn posts(
 pub(super) fn filter_of(period: Period, tenant: Option<&str>) -> Filter {
     let (from, to) = (Some(period.from()), Some(period.to()));
     Filter { tenant: tenant.map(str::to_owned), from, to }
-}
-
-/// The rows of a file that a filter takes, from `from` to before `to`.
-pub(super) fn row_filter(filter: &Filter, from: i64, to: i64) -> RowFilter {
-    // What is no time is before or behind all times.
-    let time = |at| Timestamp::from_microsecond(at).ok();
-    RowFilter { tenant: filter.tenant.clone(), from: time(from), to: time(to) }
 }
 
 fn decoded(row: KeyedRow) -> rusqlite::Result<(AdmissionKey, Record)> {
