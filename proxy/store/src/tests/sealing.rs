@@ -1,6 +1,7 @@
 //! Requests that leave the tables for files: what is asked, fed and rebuilt is as without files.
 
 mod crashes;
+mod damage;
 mod keys;
 mod questions;
 mod rebuilt;
