@@ -17,7 +17,7 @@ use crate::gateway::{Setup, taximeter};
 use crate::segments::write_journal;
 
 /// Requests of a day: each cost a cent.
-const EACH_DAY: u8 = 10;
+const EACH_DAY: u32 = 10;
 
 /// A ledger with two days of a month that is over for long, of which the first one is gone.
 struct Ledger {
@@ -82,9 +82,9 @@ impl Ledger {
 }
 
 /// The post of a request that cost a cent.
-fn post(number: u8, started_at: Timestamp) -> Vec<Entry> {
+pub(crate) fn post(number: u32, started_at: Timestamp) -> Vec<Entry> {
     let reserve = json!({
-        "id": format!("0193e9a0-0000-7000-8000-0000000000{number:02}"),
+        "id": format!("0193e9a0-0000-7000-8000-{number:012}"),
         "request_id": format!("r-{number}"), "started_at": started_at, "tenant": "acme",
         "key_id": null, "identity": "unknown", "operation": "chat",
         "route": "/v1/chat/completions", "stream": true, "upstream": "e", "provider": "openai",
@@ -151,7 +151,7 @@ fn verify_says_by_digest_and_single_requests_are_refused() {
     // Without a period they begin at that day.
     let records = ledger.run(&["records"]);
     let lines = String::from_utf8(records.stdout).expect("UTF-8");
-    assert_eq!(lines.lines().count(), usize::from(EACH_DAY));
+    assert_eq!(lines.lines().count(), EACH_DAY as usize);
     assert!(ledger.run(&["records", "--from", &ledger.day]).status.success());
 }
 
@@ -170,7 +170,7 @@ fn the_api_and_the_console_say_the_same() {
     );
     let page = gateway.admin("/api/v1/records?order=oldest").json();
     assert_eq!(page["details_from"], format!("{day}T00:00:00Z"));
-    assert_eq!(page["records"].as_array().map(Vec::len), Some(usize::from(EACH_DAY)));
+    assert_eq!(page["records"].as_array().map(Vec::len), Some(EACH_DAY as usize));
     let export = gateway.admin(&format!("/api/v1/export?format=ndjson&month={month}"));
     assert_eq!(export.status(), 410);
     let bill = gateway.admin(&format!("/bill?month={month}"));
