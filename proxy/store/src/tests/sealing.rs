@@ -1,5 +1,6 @@
 //! Requests that leave the tables for files: what is asked, fed and rebuilt is as without files.
 
+mod clocks;
 mod crashes;
 mod damage;
 mod keys;
