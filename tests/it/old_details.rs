@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::engine::Engine;
 use crate::gateway::{Setup, taximeter};
+use crate::room::taken;
 use crate::segments::write_journal;
 
 /// Requests of a day: each cost a cent.
@@ -177,4 +178,24 @@ fn the_api_and_the_console_say_the_same() {
     assert!(bill.text().contains(&format!("details until {day}")), "{}", bill.text());
     let requests = gateway.admin("/requests");
     assert!(requests.text().contains("Details until "), "{}", requests.text());
+}
+
+#[test]
+fn a_start_without_room_removes_the_oldest_day_before_it_opens_the_ledger() {
+    let ledger = Ledger::new();
+    let (bill, month) = (ledger.bill(), ledger.month);
+    // No segment may go: there is one.
+    let most = taken(&ledger.folder.path().join("data")) * 100 / 97;
+    let engine = Engine::start();
+    let room = format!("ledger: {{dir_bytes_max: {most}}}");
+    let setup = Setup::before(&engine).upstream("dialect: openai").with(&room);
+    let gateway = setup.start_in(ledger.folder);
+    let told = gateway.said_at_its_start("details_removed_for_room");
+    assert_eq!((&told["requests"], &told["first_day"]), (&json!(EACH_DAY), &json!(ledger.day)));
+    let place = |name: &str| gateway.began.iter().position(|event| event["event"] == name);
+    assert!(place("details_removed_for_room") < place("ledger_opened"), "{:?}", gateway.began);
+    let usage = gateway.admin(&format!("/api/v1/usage?month={month}")).json();
+    assert_eq!(usage["total"]["requests"]["count"], bill["total"]["requests"]);
+    let gone = gateway.admin(&format!("/api/v1/records?month={month}"));
+    assert_eq!(gone.status(), 410, "{}", gone.text());
 }
