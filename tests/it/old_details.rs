@@ -199,3 +199,56 @@ fn a_start_without_room_removes_the_oldest_day_before_it_opens_the_ledger() {
     let gone = gateway.admin(&format!("/api/v1/records?month={month}"));
     assert_eq!(gone.status(), 410, "{}", gone.text());
 }
+
+/// Ways in which the file of a day is not what was written, and what `verify` says of it.
+fn damages(whole: &[u8]) -> [(Vec<u8>, &'static str); 3] {
+    let mut flipped = whole.to_vec();
+    flipped[whole.len() / 3] ^= 1;
+    let cut = whole[..whole.len() / 2].to_vec();
+    [(flipped, "row group 0: "), (cut, "footer: "), (Vec::new(), "footer: ")]
+}
+
+#[test]
+fn a_damaged_day_is_named_by_all_that_needs_it_and_bills_stay_as_they_are() {
+    let ledger = Ledger::new();
+    let bill = ledger.bill();
+    let name = format!("days/{}.parquet", ledger.day);
+    let path = ledger.folder.path().join("data").join(&name);
+    let whole = fs::read(&path).expect("a file of a day");
+    let book = ledger.folder.path().join("prices.yaml");
+    fs::write(&book, "version: 2026-11-20\nmodels: []\n").expect("write prices");
+    let (book, day) = (book.to_str().expect("UTF-8"), &*ledger.day);
+    let named = |words: &[&str]| {
+        let failed = ledger.run(words);
+        assert!(!failed.status.success(), "{words:?}: {}", said(&failed));
+        assert!(said(&failed).contains(&name), "{words:?}: {}", said(&failed));
+        said(&failed)
+    };
+    for (bytes, what) in damages(&whole) {
+        fs::write(&path, bytes).expect("damage it");
+        let report = named(&["verify"]);
+        assert!(report.contains(&format!("of {day}: {what}")), "{report}");
+        named(&["verify", "--rebuild"]);
+        named(&["records", "--from", day]);
+        for format in ["ndjson", "cloudevents", "parquet"] {
+            named(&["bill", "--from", day, "--format", format, "-o", "/dev/null"]);
+        }
+        named(&["rerate", "--from", day, "--book", book, "--dry-run"]);
+        assert_eq!(ledger.bill(), bill);
+    }
+    let engine = Engine::start();
+    let (month, day) = (ledger.month, ledger.day);
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start_in(ledger.folder);
+    for target in ["records?", "export?format=ndjson&"] {
+        let failed = gateway.admin(&format!("/api/v1/{target}from={day}"));
+        assert_eq!(failed.status(), 503, "{target}: {}", failed.text());
+        assert!(failed.text().contains(&name), "{target}: {}", failed.text());
+    }
+    let usage = gateway.admin(&format!("/api/v1/usage?month={month}")).json();
+    assert_eq!(usage["total"]["requests"]["count"], bill["total"]["requests"]);
+    assert_eq!(gateway.admin("/healthz").status(), 200);
+    // It is as before when the file is restored, without a restart.
+    fs::write(&path, whole).expect("restore it");
+    let page = gateway.admin(&format!("/api/v1/records?from={day}")).json();
+    assert_eq!(page["records"].as_array().map(Vec::len), Some(EACH_DAY as usize), "{page}");
+}
