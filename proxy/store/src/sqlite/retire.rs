@@ -140,6 +140,26 @@ impl Sealer {
         Ok(())
     }
 
+    /// Where the room is limited, the hours of the oldest day are in a file before the day has to go: there
+    /// may be no room for the file then. What comes later for them is little.
+    pub(super) fn keep_next_hours(
+        &mut self,
+        policy: &SealPolicy,
+        work: &mut SealWork,
+        go_on: &Interrupt<'_>,
+    ) -> Result<(), StoreError> {
+        let files = self.oldest_files()?;
+        let Some(day) = files.first().filter(|first| first.is_final).map(|first| first.day) else {
+            return Ok(());
+        };
+        if policy.left.is_none() || self.sqlite.ask(|it| hour_files::has_day(it, day))? {
+            return Ok(());
+        }
+        let kept = self.keep_hours(day, go_on);
+        work.hours += work.unless_damaged(kept)?.unwrap_or(0);
+        Ok(())
+    }
+
     /// Removes files of hours that nobody needs. The names of files whose hours are nowhere else.
     pub(super) fn tidy_hours(&mut self) -> Result<Vec<String>, StoreError> {
         let (useless, unknown) =

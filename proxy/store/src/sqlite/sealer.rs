@@ -223,6 +223,7 @@ impl Sealer {
             self.forget_forms()?;
         }
         self.keep_old_hours(policy, &mut work, go_on)?;
+        self.keep_next_hours(policy, &mut work, go_on)?;
         Ok(work)
     }
 
