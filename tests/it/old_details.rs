@@ -1,6 +1,8 @@
 //! A ledger of which the single requests of a day are gone: bills stay, and who needs requests is told.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
 use std::process::Output;
 
 use jiff::tz::TimeZone;
@@ -14,11 +16,15 @@ use tempfile::TempDir;
 
 use crate::engine::Engine;
 use crate::gateway::{Setup, taximeter};
+use crate::patience::patiently;
 use crate::room::taken;
 use crate::segments::write_journal;
+use crate::volume::{Kind, Volume};
 
 /// Requests of a day: each cost a cent.
 const EACH_DAY: u32 = 10;
+/// Waits for what a gateway does a minute after its start.
+const WAITS: usize = 8;
 
 /// A ledger with two days of a month that is over for long, of which the first one is gone.
 struct Ledger {
@@ -30,7 +36,10 @@ struct Ledger {
 
 impl Ledger {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        Self::new_in(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn new_in(folder: TempDir) -> Self {
         let made = fs::metadata(folder.path()).and_then(|folder| folder.modified());
         let now: Timestamp = made.expect("a time").try_into().expect("a time");
         let date = TimeZone::UTC.to_datetime(now).date().first_of_month();
@@ -251,4 +260,41 @@ fn a_damaged_day_is_named_by_all_that_needs_it_and_bills_stay_as_they_are() {
     fs::write(&path, whole).expect("restore it");
     let page = gateway.admin(&format!("/api/v1/records?from={day}")).json();
     assert_eq!(page["records"].as_array().map(Vec::len), Some(EACH_DAY as usize), "{page}");
+}
+
+#[test]
+fn on_a_volume_without_a_free_block_the_oldest_day_goes_all_the_same() {
+    Kind::each(on_a_volume_without_a_free_block_the_oldest_day_goes_all_the_same, |kind| {
+        if kind != Kind::Limits {
+            fill(kind);
+        }
+    });
+}
+
+fn fill(kind: Kind) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let volume = Volume::mount_around(kind, folder.path(), 24 << 10);
+    let ledger = Ledger::new_in(folder);
+    let (bill, month, day) = (ledger.bill(), ledger.month, ledger.day);
+    let engine = Engine::start();
+    let setup = Setup::before(&engine).upstream("dialect: openai");
+    let gateway = volume.start(setup, ledger.folder);
+    // A minute after its start it sees to it that the day can go.
+    let hours = gateway.data_dir().join(format!("hours/{day}.parquet"));
+    let store = gateway.data_dir().join("store.sqlite");
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let is_there = || changed(&hours).filter(|made| changed(&store).is_some_and(|it| it >= *made));
+    assert!((0..WAITS).any(|_| patiently(is_there).is_some()), "its hours are in no file");
+    // The directory itself takes all of it.
+    let mut filler = File::create(gateway.data_dir().join("something else")).expect("a file");
+    while filler.write_all(&[1; 4 << 10]).is_ok() {}
+    filler.sync_all().expect("all of it on the volume");
+    let told = gateway.await_event("details_removed_for_room");
+    assert_eq!((&told["requests"], &told["first_day"]), (&json!(EACH_DAY), &json!(day)));
+    assert_eq!(gateway.admin("/healthz").status(), 200);
+    let usage = gateway.admin(&format!("/api/v1/usage?month={month}")).json();
+    assert_eq!(usage["total"]["requests"]["count"], bill["total"]["requests"]);
+    drop(filler);
+    fs::remove_file(gateway.data_dir().join("something else")).expect("make room");
+    gateway.await_ready(200);
 }

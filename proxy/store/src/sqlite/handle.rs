@@ -401,6 +401,11 @@ impl Sqlite {
         fault
     }
 
+    /// Moves what the log has to the database, as far as nobody reads what was before and there is room.
+    pub(super) fn settle_log(&self) {
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
+    }
+
     /// Cuts a log that is longer than this, where it has one and no transaction is open.
     ///
     /// Errors: `Pinned`.

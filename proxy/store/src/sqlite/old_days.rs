@@ -108,6 +108,8 @@ impl Sealer {
     /// the other would go, and there would be no more room.
     fn removed(&mut self, now: Timestamp, cause: GoneCause) -> Result<Removed, StoreError> {
         self.tidy()?;
+        // What is written then begins the log anew, and needs no room.
+        self.sqlite.settle_log();
         match self.remove_oldest_day(now, cause) {
             Ok(Some(gone)) => Ok(Removed::Day(gone)),
             Ok(None) => Ok(Removed::Nothing),

@@ -224,6 +224,10 @@ impl Sealer {
         }
         self.keep_old_hours(policy, &mut work, go_on)?;
         self.keep_next_hours(policy, &mut work, go_on)?;
+        if policy.left.is_some() {
+            // On a full volume a removal writes to the log from its begin, which is there.
+            self.sqlite.settle_log();
+        }
         Ok(work)
     }
 
