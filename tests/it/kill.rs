@@ -3,11 +3,15 @@
 //! The truth is outside the gateway: what the engine was sent and has written, and what clients saw
 //! finished.
 
+mod history;
 mod judge;
+mod own_sealer;
+mod sealing;
 mod two_gateways;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -108,14 +112,26 @@ fn exchange(gateway: SocketAddr, name: &str, random: &mut Random, requests: &Sen
 
 /// Kills gateways in one folder, one after the other. What is left, and what clients saw.
 fn kill(kills: usize, seed: u64, setup: impl Fn() -> Setup) -> (TempDir, Vec<SentRequest>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    kill_in(folder, (kills, seed), setup, |_, _| ())
+}
+
+/// The same in this folder. `begin` is told the number of each life and the folder: what it begins ends
+/// with the life, before the gateway.
+fn kill_in<T: Send>(
+    mut folder: TempDir,
+    (kills, seed): (usize, u64),
+    setup: impl Fn() -> Setup,
+    begin: impl Fn(usize, &Path) -> T,
+) -> (TempDir, Vec<SentRequest>) {
     let mut random = Random(seed | 1);
     let (to_requests, requests): (_, Receiver<SentRequest>) = channel();
-    let mut folder = tempfile::tempdir().expect("a temporary folder");
     let mut taken: Vec<SentRequest> = Vec::new();
     let mut finished = 0;
     // So that no start waits for the program to be built.
     binary();
     for life in 0..kills {
+        let begun = begin(life, folder.path());
         let started = Limit::begin();
         let gateway = setup().start_in(folder);
         assert!(started.is_within(START_MAX), "a start took too long, of gateway {life}");
@@ -135,6 +151,7 @@ fn kill(kills: usize, seed: u64, setup: impl Fn() -> Setup) -> (TempDir, Vec<Sen
                 taken.push(request);
             }
             pass(lives);
+            drop(begun);
             gateway.kill()
         });
         for request in requests.try_iter() {

@@ -1,6 +1,8 @@
 //! A ledger of which the single requests of a day are gone: bills stay, and who needs requests is told.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
 use std::process::Output;
 
 use jiff::tz::TimeZone;
@@ -14,10 +16,15 @@ use tempfile::TempDir;
 
 use crate::engine::Engine;
 use crate::gateway::{Setup, taximeter};
+use crate::patience::patiently;
+use crate::room::taken;
 use crate::segments::write_journal;
+use crate::volume::{Kind, Volume};
 
 /// Requests of a day: each cost a cent.
-const EACH_DAY: u8 = 10;
+const EACH_DAY: u32 = 10;
+/// Waits for what a gateway does a minute after its start.
+const WAITS: usize = 8;
 
 /// A ledger with two days of a month that is over for long, of which the first one is gone.
 struct Ledger {
@@ -29,7 +36,10 @@ struct Ledger {
 
 impl Ledger {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        Self::new_in(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn new_in(folder: TempDir) -> Self {
         let made = fs::metadata(folder.path()).and_then(|folder| folder.modified());
         let now: Timestamp = made.expect("a time").try_into().expect("a time");
         let date = TimeZone::UTC.to_datetime(now).date().first_of_month();
@@ -82,9 +92,9 @@ impl Ledger {
 }
 
 /// The post of a request that cost a cent.
-fn post(number: u8, started_at: Timestamp) -> Vec<Entry> {
+pub(crate) fn post(number: u32, started_at: Timestamp) -> Vec<Entry> {
     let reserve = json!({
-        "id": format!("0193e9a0-0000-7000-8000-0000000000{number:02}"),
+        "id": format!("0193e9a0-0000-7000-8000-{number:012}"),
         "request_id": format!("r-{number}"), "started_at": started_at, "tenant": "acme",
         "key_id": null, "identity": "unknown", "operation": "chat",
         "route": "/v1/chat/completions", "stream": true, "upstream": "e", "provider": "openai",
@@ -151,7 +161,7 @@ fn verify_says_by_digest_and_single_requests_are_refused() {
     // Without a period they begin at that day.
     let records = ledger.run(&["records"]);
     let lines = String::from_utf8(records.stdout).expect("UTF-8");
-    assert_eq!(lines.lines().count(), usize::from(EACH_DAY));
+    assert_eq!(lines.lines().count(), EACH_DAY as usize);
     assert!(ledger.run(&["records", "--from", &ledger.day]).status.success());
 }
 
@@ -170,11 +180,121 @@ fn the_api_and_the_console_say_the_same() {
     );
     let page = gateway.admin("/api/v1/records?order=oldest").json();
     assert_eq!(page["details_from"], format!("{day}T00:00:00Z"));
-    assert_eq!(page["records"].as_array().map(Vec::len), Some(usize::from(EACH_DAY)));
+    assert_eq!(page["records"].as_array().map(Vec::len), Some(EACH_DAY as usize));
     let export = gateway.admin(&format!("/api/v1/export?format=ndjson&month={month}"));
     assert_eq!(export.status(), 410);
     let bill = gateway.admin(&format!("/bill?month={month}"));
     assert!(bill.text().contains(&format!("details until {day}")), "{}", bill.text());
     let requests = gateway.admin("/requests");
     assert!(requests.text().contains("Details until "), "{}", requests.text());
+}
+
+#[test]
+fn a_start_without_room_removes_the_oldest_day_before_it_opens_the_ledger() {
+    let ledger = Ledger::new();
+    let (bill, month) = (ledger.bill(), ledger.month);
+    // No segment may go: there is one.
+    let most = taken(&ledger.folder.path().join("data")) * 100 / 97;
+    let engine = Engine::start();
+    let room = format!("ledger: {{dir_bytes_max: {most}}}");
+    let setup = Setup::before(&engine).upstream("dialect: openai").with(&room);
+    let gateway = setup.start_in(ledger.folder);
+    let told = gateway.said_at_its_start("details_removed_for_room");
+    assert_eq!((&told["requests"], &told["first_day"]), (&json!(EACH_DAY), &json!(ledger.day)));
+    let place = |name: &str| gateway.began.iter().position(|event| event["event"] == name);
+    assert!(place("details_removed_for_room") < place("ledger_opened"), "{:?}", gateway.began);
+    let usage = gateway.admin(&format!("/api/v1/usage?month={month}")).json();
+    assert_eq!(usage["total"]["requests"]["count"], bill["total"]["requests"]);
+    let gone = gateway.admin(&format!("/api/v1/records?month={month}"));
+    assert_eq!(gone.status(), 410, "{}", gone.text());
+}
+
+/// Ways in which the file of a day is not what was written, and what `verify` says of it.
+fn damages(whole: &[u8]) -> [(Vec<u8>, &'static str); 3] {
+    let mut flipped = whole.to_vec();
+    flipped[whole.len() / 3] ^= 1;
+    let cut = whole[..whole.len() / 2].to_vec();
+    [(flipped, "row group 0: "), (cut, "footer: "), (Vec::new(), "footer: ")]
+}
+
+#[test]
+fn a_damaged_day_is_named_by_all_that_needs_it_and_bills_stay_as_they_are() {
+    let ledger = Ledger::new();
+    let bill = ledger.bill();
+    let name = format!("days/{}.parquet", ledger.day);
+    let path = ledger.folder.path().join("data").join(&name);
+    let whole = fs::read(&path).expect("a file of a day");
+    let book = ledger.folder.path().join("prices.yaml");
+    fs::write(&book, "version: 2026-11-20\nmodels: []\n").expect("write prices");
+    let (book, day) = (book.to_str().expect("UTF-8"), &*ledger.day);
+    let named = |words: &[&str]| {
+        let failed = ledger.run(words);
+        assert!(!failed.status.success(), "{words:?}: {}", said(&failed));
+        assert!(said(&failed).contains(&name), "{words:?}: {}", said(&failed));
+        said(&failed)
+    };
+    for (bytes, what) in damages(&whole) {
+        fs::write(&path, bytes).expect("damage it");
+        let report = named(&["verify"]);
+        assert!(report.contains(&format!("of {day}: {what}")), "{report}");
+        named(&["verify", "--rebuild"]);
+        named(&["records", "--from", day]);
+        for format in ["ndjson", "cloudevents", "parquet"] {
+            named(&["bill", "--from", day, "--format", format, "-o", "/dev/null"]);
+        }
+        named(&["rerate", "--from", day, "--book", book, "--dry-run"]);
+        assert_eq!(ledger.bill(), bill);
+    }
+    let engine = Engine::start();
+    let (month, day) = (ledger.month, ledger.day);
+    let gateway = Setup::before(&engine).upstream("dialect: openai").start_in(ledger.folder);
+    for target in ["records?", "export?format=ndjson&"] {
+        let failed = gateway.admin(&format!("/api/v1/{target}from={day}"));
+        assert_eq!(failed.status(), 503, "{target}: {}", failed.text());
+        assert!(failed.text().contains(&name), "{target}: {}", failed.text());
+    }
+    let usage = gateway.admin(&format!("/api/v1/usage?month={month}")).json();
+    assert_eq!(usage["total"]["requests"]["count"], bill["total"]["requests"]);
+    assert_eq!(gateway.admin("/healthz").status(), 200);
+    // It is as before when the file is restored, without a restart.
+    fs::write(&path, whole).expect("restore it");
+    let page = gateway.admin(&format!("/api/v1/records?from={day}")).json();
+    assert_eq!(page["records"].as_array().map(Vec::len), Some(EACH_DAY as usize), "{page}");
+}
+
+#[test]
+fn on_a_volume_without_a_free_block_the_oldest_day_goes_all_the_same() {
+    Kind::each(on_a_volume_without_a_free_block_the_oldest_day_goes_all_the_same, |kind| {
+        if kind != Kind::Limits {
+            fill(kind);
+        }
+    });
+}
+
+fn fill(kind: Kind) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let volume = Volume::mount_around(kind, folder.path(), 24 << 10);
+    let ledger = Ledger::new_in(folder);
+    let (bill, month, day) = (ledger.bill(), ledger.month, ledger.day);
+    let engine = Engine::start();
+    let setup = Setup::before(&engine).upstream("dialect: openai");
+    let gateway = volume.start(setup, ledger.folder);
+    // A minute after its start it sees to it that the day can go.
+    let hours = gateway.data_dir().join(format!("hours/{day}.parquet"));
+    let store = gateway.data_dir().join("store.sqlite");
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let is_there = || changed(&hours).filter(|made| changed(&store).is_some_and(|it| it >= *made));
+    assert!((0..WAITS).any(|_| patiently(is_there).is_some()), "its hours are in no file");
+    // The directory itself takes all of it.
+    let mut filler = File::create(gateway.data_dir().join("something else")).expect("a file");
+    while filler.write_all(&[1; 4 << 10]).is_ok() {}
+    filler.sync_all().expect("all of it on the volume");
+    let told = gateway.await_event("details_removed_for_room");
+    assert_eq!((&told["requests"], &told["first_day"]), (&json!(EACH_DAY), &json!(day)));
+    assert_eq!(gateway.admin("/healthz").status(), 200);
+    let usage = gateway.admin(&format!("/api/v1/usage?month={month}")).json();
+    assert_eq!(usage["total"]["requests"]["count"], bill["total"]["requests"]);
+    drop(filler);
+    fs::remove_file(gateway.data_dir().join("something else")).expect("make room");
+    gateway.await_ready(200);
 }

@@ -244,7 +244,8 @@ fn killed(engine: &Engine) -> (TempDir, Vec<PathBuf>) {
     (folder, all)
 }
 
-fn taken(dir: &Path) -> u64 {
+/// The bytes of all files below a folder.
+pub(crate) fn taken(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     let files = fs::read_dir(dir).expect("a folder").map(|file| file.expect("a file"));
     files

@@ -271,6 +271,7 @@ impl Store {
         };
         loop {
             let page = self.database.admitted(filter, newest, &start, PAGE_RECORDS_MAX)?;
+            self.need_details_at(&start)?;
             for (_, record) in &page {
                 visit(record)?;
             }
@@ -295,6 +296,7 @@ impl Store {
         loop {
             let limit = PAGE_RECORDS_MAX;
             let next = self.database.written(filter, newest, &start, limit, &mut page)?;
+            self.need_details_at(&start)?;
             page = visit(page)?;
             let Some(next) = next else { return Ok(()) };
             start = next;
@@ -332,7 +334,9 @@ impl Store {
                     if cursor.is_some() || looked_at > 0 {
                         key = key.next();
                     }
-                    self.database.admitted(filter, newest, &key, count)?
+                    let rows = self.database.admitted(filter, newest, &key, count)?;
+                    self.need_details_at(&key)?;
+                    rows
                 }
                 Order::NewestFirst => self.database.admitted_before(filter, newest, &key, count)?,
             };

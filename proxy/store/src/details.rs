@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use taximeter_billing::{Closing, LostRequests, Period, Zone};
-use taximeter_database::database::{Filter, SoundHours};
+use taximeter_database::database::{AdmissionKey, Filter, SoundHours};
 use taximeter_database::error::StoreError;
 use taximeter_database::gone::GoneDay;
 use taximeter_ledger::Place;
@@ -98,6 +98,16 @@ impl Store {
     /// Errors: `DetailsGone` if not; `Damaged`, `Unavailable`.
     pub fn need_details(&mut self, from: Timestamp) -> Result<(), StoreError> {
         match self.details_from()?.filter(|details| from < *details) {
+            Some(from) => Err(StoreError::DetailsGone { from }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a page that was just read had all requests from `start` on: nothing went meanwhile.
+    ///
+    /// Errors: as [`need_details`](Self::need_details).
+    pub(super) fn need_details_at(&mut self, start: &AdmissionKey) -> Result<(), StoreError> {
+        match self.details_from()?.filter(|details| start.at < details.as_microsecond()) {
             Some(from) => Err(StoreError::DetailsGone { from }),
             None => Ok(()),
         }

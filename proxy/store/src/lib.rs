@@ -133,7 +133,7 @@ pub use self::fed::FedStore;
 pub use self::feed::{Entries, Fed, Feed};
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
 pub use self::keeper::check_keeper;
-pub use self::room::Cleaner;
+pub use self::room::{AtStart, Cleaner};
 pub use self::sealing::SealPolicy;
 pub use self::sqlite::Held as HeldStore;
 pub use self::sqlite::{DAYS, DaysForRoom, HOURS, OldDay, SealWork, Sealer};

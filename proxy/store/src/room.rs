@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taximeter_config::Config;
@@ -15,11 +15,15 @@ use taximeter_journal::{
     InStore, JournalError, Removed, Retention, WaitTurn, is_written, make_room,
 };
 use taximeter_ledger::Position;
+use taximeter_system::clock;
 
 use super::Location;
 use super::feed::Fed;
 use super::journals::feeds;
-use super::sqlite::Sqlite;
+use super::sqlite::{DaysForRoom, Sealer, Sqlite};
+
+/// A start removes days for so long. The thread that seals removes others.
+const DAYS_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Removes what may go of the data directory of a gateway.
 #[derive(Debug)]
@@ -41,29 +45,38 @@ impl Cleaner {
         Self { dir: config.data_dir.clone(), location, budget, retention }
     }
 
-    /// Makes room before a start writes anything. Returns what was removed, and the bytes of free pages
-    /// of the store as far as they were looked for.
+    /// Makes room before a start of `gateway` writes to its journal. `now` is noted.
+    ///
+    /// Segments go first, because that needs no room. A day goes when its hours are in a file and the
+    /// store knows of it: what these need may have come with the segments. Where it has not, the thread
+    /// that seals goes on.
     ///
     /// Changes nothing where another process writes the directory, and where the store is a database
     /// elsewhere: what that has is known once it is connected.
     ///
     /// # Errors
     /// As [`make_room`]. A start tells more of what it cannot read.
-    pub fn at_start(config: &Config, location: &Location) -> Result<(Removed, u64), JournalError> {
+    pub fn at_start(
+        config: &Config,
+        location: &Location,
+        (gateway, now): (&str, Timestamp),
+    ) -> Result<AtStart, JournalError> {
         let (dir, budget) = (&config.data_dir, DiskBudget::default());
+        let mut made = AtStart::default();
         let looked = !is_written(dir) && budget.look(dir, &RoomLimits::of(config)).is_ok();
         if !looked || !budget.is_short() {
-            return Ok((Removed::default(), 0));
+            return Ok(made);
         }
-        let Some(AtRest { cursors, free_bytes }) = location.look() else {
-            return Ok((Removed::default(), 0));
-        };
+        let Some(AtRest { cursors, free_bytes }) = location.look() else { return Ok(made) };
+        made.free_bytes = free_bytes;
         budget.reusable(free_bytes);
-        if !budget.is_short() {
-            return Ok((Removed::default(), free_bytes));
+        if budget.is_short() {
+            made.segments.for_room = make_room(dir, stored(dir, cursors), &budget)?;
         }
-        let for_room = make_room(dir, stored(dir, cursors), &budget)?;
-        Ok((Removed { for_room, ..Removed::default() }, free_bytes))
+        if budget.needs_days() {
+            made.days = days_for_room(dir, gateway, &budget, now);
+        }
+        Ok(made)
     }
 
     /// Looks at the clocks: see [`Retention::look`].
@@ -93,6 +106,29 @@ impl Cleaner {
         let for_room = retention.make_room(now, budget, at.0)?;
         Ok(Removed { for_room, ..Removed::default() })
     }
+}
+
+/// What a start removed to make room.
+#[derive(Debug, Default)]
+pub struct AtStart {
+    /// Of the journals.
+    pub segments: Removed,
+    /// Details of the oldest days.
+    pub days: Option<DaysForRoom>,
+    /// The bytes of free pages of the store, as far as they were looked for.
+    pub free_bytes: u64,
+}
+
+/// Removes the oldest days for some time. What fails is told by the thread that seals.
+fn days_for_room(
+    dir: &Path,
+    gateway: &str,
+    budget: &DiskBudget,
+    now: Timestamp,
+) -> Option<DaysForRoom> {
+    let until = clock::now() + DAYS_TIME_MAX;
+    let mut sealer = Sealer::open(dir, gateway).ok()??;
+    sealer.make_room(budget, now, &|| clock::now() < until).ok()?
 }
 
 impl Location {

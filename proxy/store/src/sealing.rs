@@ -43,6 +43,8 @@ pub(super) struct DayState {
     pub(super) bytes: u64,
     /// Its files.
     pub(super) files: Vec<DayFileState>,
+    /// One of them cannot be read: they stay as they are.
+    pub(super) is_damaged: bool,
 }
 
 /// A file of a day.
@@ -58,8 +60,8 @@ pub(super) struct DayFileState {
 pub(super) enum Step {
     /// Requests of a day leave the tables.
     Seal { day: i64 },
-    /// These files become one.
-    Merge { files: Vec<i64>, is_final: bool },
+    /// These files of a day become one.
+    Merge { day: i64, files: Vec<i64>, is_final: bool },
 }
 
 /// The first thing that is due, if anything is.
@@ -83,6 +85,9 @@ fn sealing(day: &DayState, policy: &SealPolicy) -> Option<Step> {
 }
 
 fn merging(day: &DayState, policy: &SealPolicy) -> Option<Step> {
+    if day.is_damaged {
+        return None;
+    }
     let mut parts: Vec<_> = day.files.iter().filter(|file| !file.is_final).copied().collect();
     let is_late = parts.len() < day.files.len();
     let is_closed = policy.closed_until.as_microsecond() >= day.end;
@@ -91,7 +96,7 @@ fn merging(day: &DayState, policy: &SealPolicy) -> Option<Step> {
         let bytes = parts.iter().map(|part| part.bytes).sum::<u64>();
         let fits = policy.left.is_none_or(|left| bytes <= left);
         let files = parts.iter().map(|part| part.number).collect();
-        fits.then_some(Step::Merge { files, is_final })
+        fits.then_some(Step::Merge { day: day.day, files, is_final })
     };
     if is_closed && !is_late && day.requests == 0 && (1..=MERGED_MAX).contains(&parts.len()) {
         return merge(&parts, true);
@@ -123,7 +128,7 @@ mod tests {
         let file = |&(number, bytes)| DayFileState { number, bytes, is_final: number == 0 };
         let files = files.iter().map(file).collect();
         let (day, end) = (10 * DAY, 11 * DAY);
-        DayState { day, end, requests, may_leave: requests, bytes, files }
+        DayState { day, end, requests, may_leave: requests, bytes, files, is_damaged: false }
     }
 
     fn seal() -> Option<Step> {
@@ -131,7 +136,7 @@ mod tests {
     }
 
     fn merge(files: impl IntoIterator<Item = i64>, is_final: bool) -> Option<Step> {
-        Some(Step::Merge { files: files.into_iter().collect(), is_final })
+        Some(Step::Merge { day: 10 * DAY, files: files.into_iter().collect(), is_final })
     }
 
     #[test]
@@ -194,6 +199,15 @@ mod tests {
                 "{state:?} {policy:?}"
             );
         }
+    }
+
+    #[test]
+    fn files_of_a_day_stay_if_one_cannot_be_read_and_others_go_on() {
+        let damaged = |state: DayState| DayState { is_damaged: true, ..state };
+        let later = DayState { day: 11 * DAY, end: 12 * DAY, ..day(0, 0, &[(3, 5)]) };
+        let merged = Some(Step::Merge { day: 11 * DAY, files: vec![3], is_final: true });
+        assert_eq!(due(&[damaged(day(0, 0, &[(1, 5), (2, 5)])), later], &policy(20)), merged);
+        assert_eq!(due(&[damaged(day(9, 9, &[(1, 5)]))], &policy(20)), seal());
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, requests: &[SentRe
     assert!(verified.ends_with("Nothing is wrong.\n"), "{verified}");
 
     assert!(finished.len() >= kills, "too little load to learn anything");
-    assert!(ended("gateway_died") > kills / 2, "kills met too few running requests");
+    assert!(ended("gateway_died") >= kills.div_ceil(2), "kills met too few running requests");
     for (request_id, written) in log {
         // Reserved before it was sent, so it must have ended on the ledger, one way or another.
         let record = by_request.get(request_id.as_str());

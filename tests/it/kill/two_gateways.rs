@@ -13,7 +13,7 @@ use crate::gateway::{Setup, records, records_of, taximeter};
 use crate::pacing;
 
 /// Requests, input and output tokens, and cost.
-type Sums = (u64, u64, u64, Decimal);
+pub(super) type Sums = (u64, u64, u64, Decimal);
 
 #[test]
 fn two_gateways_killed_at_random_make_one_exact_bill() {
@@ -61,7 +61,7 @@ fn two_gateways_killed_at_random_make_one_exact_bill() {
     let billed_ones = on_ledgers.values().filter(|record| record["usage"]["source"] != "none");
     let sums = sums(billed_ones);
     println!("2 gateways, {} requests in one database, {} USD", sums.0, sums.3);
-    assert_eq!(billed(&url), sums);
+    assert_eq!(billed(&["--store", &url]), sums);
 }
 
 fn by_id(records: Vec<Value>) -> BTreeMap<String, Value> {
@@ -69,7 +69,7 @@ fn by_id(records: Vec<Value>) -> BTreeMap<String, Value> {
     records.into_iter().map(|record| (id(&record), record)).collect()
 }
 
-fn sums<'a>(records: impl Iterator<Item = &'a Value>) -> Sums {
+pub(super) fn sums<'a>(records: impl Iterator<Item = &'a Value>) -> Sums {
     records.fold(Sums::default(), |(requests, input, output, cost), record| {
         let tokens = |member: &str| record["usage"][member].as_u64().unwrap_or(0);
         (
@@ -81,10 +81,10 @@ fn sums<'a>(records: impl Iterator<Item = &'a Value>) -> Sums {
     })
 }
 
-/// What the bill of the database adds up to.
-fn billed(url: &str) -> Sums {
-    let ask = ["bill", "--store", url, "--from", "2020-01-01", "--format", "json"];
-    let output = taximeter(ask);
+/// What the bill of the ledger at this place adds up to.
+pub(super) fn billed(place: &[&str]) -> Sums {
+    let ask = ["bill", "--from", "2020-01-01", "--format", "json"];
+    let output = taximeter(ask.iter().chain(place));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let bill: Value = serde_json::from_slice(&output.stdout).expect("a bill in JSON");
     let total = &bill["total"];

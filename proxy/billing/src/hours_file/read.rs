@@ -61,6 +61,12 @@ impl<R: ReadAt + 'static> HoursFile<R> {
         &self.footer
     }
 
+    /// Length of the file in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.kept.bytes_of_file()
+    }
+
     /// Shows the hours that begin in `period`, of one tenant or of all, in the order of their keys.
     ///
     /// # Errors

@@ -56,6 +56,26 @@ impl<R: ReadAt + 'static> DayFile<R> {
         &self.footer
     }
 
+    /// Length of the file in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.kept.bytes_of_file()
+    }
+
+    /// The first and the last admission, in microseconds since 1970. `None` of a file without rows.
+    ///
+    /// # Errors
+    /// The footer says nothing that can be.
+    pub fn times(&self) -> Result<Option<(i64, i64)>, ReadError> {
+        let mut times = None::<(i64, i64)>;
+        for group in 0..self.kept.groups() {
+            let Some((first, last)) = self.kept.times(group)? else { continue };
+            let (a, b) = times.unwrap_or((first, last));
+            times = Some((a.min(first), b.max(last)));
+        }
+        Ok(times)
+    }
+
     /// A reader of the column with this name.
     pub(super) fn cursor(&self, group: usize, name: &str) -> Result<Cursor, ReadError> {
         self.kept.cursor(group, place_of(name))

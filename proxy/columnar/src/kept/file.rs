@@ -36,6 +36,8 @@ pub struct FileKind<'a> {
 pub struct KeptFile<R> {
     blocks: Arc<Blocks<R>>,
     metadata: ParquetMetaData,
+    /// Length of the file.
+    length: u64,
     /// Length of the row groups.
     body: u64,
     /// What is between the row groups and the footer: checks, then indexes.
@@ -77,7 +79,13 @@ impl<R: ReadAt + 'static> KeptFile<R> {
         let columns = kind.columns.iter().map(|name| place(name).unwrap_or(usize::MAX)).collect();
         let own = |name| kind.columns.iter().position(|it| *it == name).unwrap_or(usize::MAX);
         let [tenant, time] = kind.selected.map(own);
-        Ok((Self { blocks, metadata, body, index, columns, tenant, time }, json))
+        Ok((Self { blocks, metadata, length, body, index, columns, tenant, time }, json))
+    }
+
+    /// Length of the file in bytes.
+    #[must_use]
+    pub const fn bytes_of_file(&self) -> u64 {
+        self.length
     }
 
     /// Rows of the file.

@@ -13,7 +13,7 @@ use taximeter_journal::{Event, Retention};
 use taximeter_ledger::{Fault, FramedEntry};
 use taximeter_store::feeder::Feeder;
 use taximeter_store::seal_thread::SealThread;
-use taximeter_store::{Cleaner, Fed, Location, StoreError, feeds_with};
+use taximeter_store::{AtStart, Cleaner, Fed, Location, StoreError, feeds_with};
 use taximeter_system::clock;
 use taximeter_telemetry::Telemetry;
 use taximeter_telemetry::events::{
@@ -38,9 +38,12 @@ const FEED_PERIOD: Duration = Duration::from_millis(500);
 /// Makes room in the data directory before the ledger is opened. The bytes that the store has free.
 pub(super) fn make_room(config: &Config, id: &str, telemetry: &Telemetry) -> u64 {
     // Who opens the ledger tells what is wrong with it.
-    let at_start = Cleaner::at_start(config, &Location::of(config, id));
-    let (removed, free_bytes) = at_start.unwrap_or_default();
-    telemetry.emit(&HistoryRemoved(&removed));
+    let at_start = Cleaner::at_start(config, &Location::of(config, id), (id, clock::wall()));
+    let AtStart { segments, days, free_bytes } = at_start.unwrap_or_default();
+    telemetry.emit(&HistoryRemoved(&segments));
+    if let Some(made) = days {
+        sealing::tell_removed(telemetry, &made.days, Some(made.filler));
+    }
     free_bytes
 }
 

@@ -71,11 +71,7 @@ impl Told {
     }
 
     fn removed(&self, days: &[GoneDay], filler: Option<Filler>) {
-        let ends = days.first().zip(days.last()).map(|(first, last)| (&first.day, &last.day));
-        let requests = days.iter().map(|day| day.requests).sum::<u64>();
-        let requests = usize::try_from(requests).unwrap_or(usize::MAX);
-        let files = days.iter().map(|day| day.files.len()).sum();
-        self.telemetry.emit(&DetailsRemoved { filler, days: ends, requests, files });
+        tell_removed(&self.telemetry, days, filler);
     }
 
     fn reason(&self, now: Option<String>) {
@@ -85,4 +81,13 @@ impl Told {
         }
         *told = now;
     }
+}
+
+/// Tells which days lost their details: because of their age, or to make room that was taken by `filler`.
+pub(super) fn tell_removed(telemetry: &Telemetry, days: &[GoneDay], filler: Option<Filler>) {
+    let ends = days.first().zip(days.last()).map(|(first, last)| (&first.day, &last.day));
+    let requests = days.iter().map(|day| day.requests).sum::<u64>();
+    let requests = usize::try_from(requests).unwrap_or(usize::MAX);
+    let files = days.iter().map(|day| day.files.len()).sum();
+    telemetry.emit(&DetailsRemoved { filler, days: ends, requests, files });
 }

@@ -1,12 +1,13 @@
 //! Lets one call of this thread to the system fail that changes a file: a write, a sync, a change of
-//! a length, a new file, a mapping that is to be written. SQLite is told to call what is here; `fsync` and
-//! `fdatasync` it calls by their names, which are those of this file first.
+//! a length, a new file or folder, another name, a removal, a mapping that is to be written. Programs call
+//! these by their names, which are those of this file first. Two of them SQLite knows by other names: it
+//! is told to call what is here.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::ptr;
 
-use libc::{MAP_FAILED, MAP_SHARED, O_CREAT, PROT_WRITE, mode_t, off_t, size_t, ssize_t};
+use libc::{MAP_FAILED, MAP_SHARED, O_CREAT, O_TRUNC, PROT_WRITE, mode_t, off_t, size_t, ssize_t};
 use rusqlite::ffi;
 
 /// What fails, counted from when it was planned.
@@ -77,72 +78,113 @@ fn taken(count: size_t) -> Option<size_t> {
 #[expect(unsafe_code, reason = "the file system of SQLite belongs to the process")]
 pub(crate) fn take_over() {
     type Any = unsafe extern "C" fn();
-    type Open = unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int;
-    type Write = unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t;
-    type WriteAt = unsafe extern "C" fn(c_int, *const c_void, size_t, off_t) -> ssize_t;
-    type Cut = unsafe extern "C" fn(c_int, off_t) -> c_int;
-    type Remove = unsafe extern "C" fn(*const c_char) -> c_int;
+    type Open = unsafe extern "C" fn(*const c_char, c_int, mode_t) -> c_int;
+    type Cut = extern "C" fn(c_int, off_t) -> c_int;
     type Map = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
     // SAFETY: SQLite calls each of these by the type that is given here, which is that of the call of
     // the same name. Its default file system lives as long as the process.
     unsafe {
-        let calls: [(&std::ffi::CStr, Any); 7] = [
-            (c"open", std::mem::transmute::<Open, Any>(open)),
-            (c"write", std::mem::transmute::<Write, Any>(write)),
-            (c"pwrite", std::mem::transmute::<WriteAt, Any>(write_at)),
-            (c"pwrite64", std::mem::transmute::<WriteAt, Any>(write_at)),
-            (c"ftruncate", std::mem::transmute::<Cut, Any>(cut)),
-            (c"unlink", std::mem::transmute::<Remove, Any>(remove)),
+        let calls: [(&std::ffi::CStr, Any); 3] = [
+            (c"open", std::mem::transmute::<Open, Any>(open64)),
+            (c"ftruncate", std::mem::transmute::<Cut, Any>(ftruncate64)),
             (c"mmap", std::mem::transmute::<Map, Any>(map)),
         ];
         let vfs = ffi::sqlite3_vfs_find(ptr::null());
         let set = (*vfs).xSetSystemCall.expect("SQLite for Linux");
         for (name, call) in calls {
-            // What it does not call it does not know.
-            let set = set(vfs, name.as_ptr(), Some(call));
-            assert!(set == ffi::SQLITE_OK || name.to_bytes().starts_with(b"pwrite"), "{name:?}");
+            assert_eq!(set(vfs, name.as_ptr(), Some(call)), ffi::SQLITE_OK, "{name:?}");
         }
     }
 }
 
-#[expect(unsafe_code, reason = "SQLite calls it")]
-unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+/// Its mode is there for a file that is made.
+#[expect(unsafe_code, reason = "the program's own name comes before that of the C library")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
     // SAFETY: the path is a string.
-    let makes_file = flags & O_CREAT != 0 && unsafe { libc::access(path, libc::F_OK) } != 0;
-    if makes_file && fails() {
+    let is_there = || unsafe { libc::access(path, libc::F_OK) } == 0;
+    let changes = flags & O_TRUNC != 0 || (flags & O_CREAT != 0 && !is_there());
+    if changes && fails() {
         return -1;
     }
     // SAFETY: the caller answers for the arguments.
-    unsafe { libc::open(path, flags, mode.cast_unsigned() as mode_t) }
+    unsafe { libc::open(path, flags, mode) }
 }
 
-#[expect(unsafe_code, reason = "SQLite calls it")]
+#[expect(unsafe_code, reason = "the program's own name comes before that of the C library")]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn write(file: c_int, bytes: *const c_void, count: size_t) -> ssize_t {
+    let Some(count) = taken(count) else { return -1 };
     // SAFETY: the caller answers for the arguments; fewer bytes are there too.
-    taken(count).map_or(-1, |count| unsafe { libc::write(file, bytes, count) })
+    let written = unsafe { libc::syscall(libc::SYS_write, file, bytes, count) };
+    ssize_t::try_from(written).unwrap_or(-1)
 }
 
-#[expect(unsafe_code, reason = "SQLite calls it")]
-unsafe extern "C" fn write_at(
+#[expect(unsafe_code, reason = "the program's own name comes before that of the C library")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwrite64(
     file: c_int,
     bytes: *const c_void,
     count: size_t,
     at: off_t,
 ) -> ssize_t {
+    let Some(count) = taken(count) else { return -1 };
     // SAFETY: the caller answers for the arguments; fewer bytes are there too.
-    taken(count).map_or(-1, |count| unsafe { libc::pwrite(file, bytes, count, at) })
+    let written = unsafe { libc::syscall(libc::SYS_pwrite64, file, bytes, count, at) };
+    ssize_t::try_from(written).unwrap_or(-1)
 }
 
-#[expect(unsafe_code, reason = "SQLite calls it")]
-unsafe extern "C" fn cut(file: c_int, length: off_t) -> c_int {
+/// Whoever was compiled without 64 bits in its name.
+#[expect(unsafe_code, reason = "the program's own name comes before that of the C library")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwrite(
+    file: c_int,
+    bytes: *const c_void,
+    count: size_t,
+    at: off_t,
+) -> ssize_t {
+    // SAFETY: the caller answers for the arguments.
+    unsafe { pwrite64(file, bytes, count, at) }
+}
+
+#[expect(unsafe_code, reason = "the program's own name comes before that of the C library")]
+#[unsafe(no_mangle)]
+extern "C" fn ftruncate64(file: c_int, length: off_t) -> c_int {
+    if fails() {
+        return -1;
+    }
     // SAFETY: the call takes numbers.
-    if fails() { -1 } else { unsafe { libc::ftruncate(file, length) } }
+    unsafe { libc::ftruncate(file, length) }
 }
 
-#[expect(unsafe_code, reason = "SQLite calls it")]
-unsafe extern "C" fn remove(path: *const c_char) -> c_int {
+#[expect(unsafe_code, reason = "the program's own name comes before that of the C library")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
+    if fails() {
+        return -1;
+    }
     // SAFETY: the caller answers for the argument.
-    if fails() { -1 } else { unsafe { libc::unlink(path) } }
+    unsafe { libc::unlinkat(libc::AT_FDCWD, path, 0) }
+}
+
+#[expect(unsafe_code, reason = "the program's own name comes before that of the C library")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+    if fails() {
+        return -1;
+    }
+    // SAFETY: the caller answers for the arguments.
+    unsafe { libc::renameat(libc::AT_FDCWD, from, libc::AT_FDCWD, to) }
+}
+
+#[expect(unsafe_code, reason = "the program's own name comes before that of the C library")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
+    if fails() {
+        return -1;
+    }
+    // SAFETY: the caller answers for the arguments.
+    unsafe { libc::mkdirat(libc::AT_FDCWD, path, mode) }
 }
 
 #[expect(unsafe_code, reason = "SQLite calls it")]

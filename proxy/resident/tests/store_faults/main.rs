@@ -1,13 +1,18 @@
-//! Lets each call fail with which SQLite changes a file of the store, in every way, once and from then
-//! on. Whatever it was, the store has all requests and their sums once it was fed again.
+//! Lets each call fail with which the store changes a file, in every way, once and from then on. Whatever
+//! it was, the store has all requests and their sums once it was fed again.
 #![cfg(test)]
 
 mod calls;
+mod sealing;
 
 use std::env;
+use std::fmt::Debug;
 use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use rusqlite::Connection;
 use taximeter_ledger::FramedEntry;
@@ -21,6 +26,10 @@ use self::calls::{Fault, Kind};
 const ALL_VARIABLE: &str = "TAXIMETER_TEST_FAULTS";
 /// So many calls of a run fail where not each one does.
 const SOME: usize = 12;
+
+/// The files of an old ledger, of which `tests/it/convert` says more. They are unpacked before a test
+/// takes a lock: for a moment a new process has the locks of the one that starts it.
+static OLD_LEDGER: LazyLock<Vec<(PathBuf, Vec<u8>)>> = LazyLock::new(unpack);
 
 const ENOSPC: Kind = Kind::Error(28);
 const EIO: Kind = Kind::Error(5);
@@ -42,11 +51,24 @@ fn folder() -> TempDir {
     folder.expect("a temporary folder")
 }
 
+/// A copy of a folder with its folders. Starts no process: see [`OLD_LEDGER`].
 fn copy(from: &Path) -> TempDir {
     let to = folder();
-    let copied = Command::new("cp").arg("-r").arg(from.join(".")).arg(to.path()).status();
-    assert!(copied.expect("run cp").success());
+    copy_into(from, to.path());
     to
+}
+
+fn copy_into(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let copy = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            fs::create_dir(&copy).expect("a folder");
+            copy_into(&path, &copy);
+        } else {
+            fs::copy(&path, &copy).expect("a copy");
+        }
+    }
 }
 
 /// What a store has.
@@ -77,14 +99,14 @@ fn content(store: &mut Store) -> Content {
     content
 }
 
-/// Lets the calls of `work` fail, one after the other, each in a copy of `before`. `end` does without
+/// Lets the calls of `work` fail, one after the other or only so many, each in a copy of `before`. `end` does without
 /// a fault what is left to do, and what is there then is compared with `expected`.
-fn each_call(
-    what: &str,
+fn each_call<T: Debug + PartialEq>(
+    (what, some): (&str, usize),
     before: &Path,
     work: impl Fn(&Path) -> Result<(), StoreError>,
-    end: impl Fn(&Path) -> Content,
-    expected: &Content,
+    end: impl Fn(&Path) -> T,
+    expected: &T,
 ) {
     let run = |fault: Fault| {
         let dir = copy(before);
@@ -95,7 +117,7 @@ fn each_call(
     let (all, done, _) = run(Fault { at: usize::MAX, kind: EIO, is_permanent: false });
     done.expect("no fault");
     assert!(all > 8, "{what}: only {all} calls");
-    let step = if env::var_os(ALL_VARIABLE).is_some() { 1 } else { all.div_ceil(SOME) };
+    let step = if env::var_os(ALL_VARIABLE).is_some() { 1 } else { all.div_ceil(some) };
     let (mut failed, mut count) = (0, 0);
     for (turn, (kind, is_permanent)) in KINDS.into_iter().enumerate() {
         // Each kind meets other calls.
@@ -138,12 +160,28 @@ fn requests(numbers: std::ops::Range<u32>) -> Vec<FramedEntry> {
 }
 
 #[test]
-fn a_sync_is_among_the_calls() {
-    let file = tempfile::tempfile().expect("a file");
-    for sync in [fs::File::sync_all, fs::File::sync_data] {
+fn whatever_the_standard_library_changes_is_among_the_calls() {
+    let folder = folder();
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let file = fs::File::create(&one).expect("a file");
+    let mut appended = fs::File::options().append(true).open(&one).expect("a file");
+    let changes: [&mut dyn FnMut() -> io::Result<()>; 9] = [
+        &mut || file.sync_all(),
+        &mut || file.sync_data(),
+        &mut || file.write_all_at(b"bytes", 0),
+        &mut || appended.write_all(b"more"),
+        &mut || file.set_len(3),
+        &mut || fs::rename(&one, &other),
+        &mut || fs::File::create(&one).map(drop),
+        &mut || fs::remove_file(&other),
+        &mut || fs::create_dir(&other),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
         calls::plan(Fault { at: 0, kind: EIO, is_permanent: false });
-        assert!(sync(&file).is_err() && sync(&file).is_ok());
-        assert_eq!(calls::calls(), 2);
+        let (first, second) = (change(), change());
+        let calls = calls::calls();
+        assert!(first.is_err() && second.is_ok(), "{number}: {first:?} {second:?}");
+        assert_eq!(calls, 2, "{number}");
     }
 }
 
@@ -154,7 +192,7 @@ fn whichever_call_fails_the_first_feeding_and_the_next_ones_make_one_whole() {
     let before = folder();
     let work = |dir: &Path| fed(dir, &entries);
     let end = |dir: &Path| ended(dir, &entries);
-    each_call("first feeding", before.path(), work, end, &expected(120));
+    each_call(("first feeding", SOME), before.path(), work, end, &expected(120));
     // As often as a feeder does, some at a time.
     fed(before.path(), &entries[..20]).expect("no fault");
     let work = |dir: &Path| {
@@ -164,7 +202,7 @@ fn whichever_call_fails_the_first_feeding_and_the_next_ones_make_one_whole() {
         }
         Ok(())
     };
-    each_call("later feedings", before.path(), work, end, &expected(120));
+    each_call(("later feedings", SOME), before.path(), work, end, &expected(120));
 }
 
 #[test]
@@ -175,7 +213,7 @@ fn whichever_call_fails_a_rebuild_keeps_all() {
     // The journal has removed the oldest.
     let left = &entries[40..];
     let work = |dir: &Path| Store::open(dir)?.rebuild(&mut [feed(left)]).map(|_| ());
-    each_call("rebuild", before.path(), work, |dir| ended(dir, left), &expected(120));
+    each_call(("rebuild", SOME), before.path(), work, |dir| ended(dir, left), &expected(120));
 }
 
 #[test]
@@ -205,15 +243,36 @@ fn whichever_call_fails_a_log_that_is_too_long_is_shortened_later() {
     };
     let requests = u32::try_from(entries.len()).expect("few");
     let end = |dir: &Path| ended(dir, entries);
-    each_call("log shortening", before.path(), work, end, &expected(requests));
+    each_call(("log shortening", SOME), before.path(), work, end, &expected(requests));
 }
 
-/// What `tests/it/convert` says of it.
-fn old_ledger() -> (TempDir, PathBuf) {
+fn unpack() -> Vec<(PathBuf, Vec<u8>)> {
     let folder = folder();
     let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/it/convert/ledger.tar.gz");
     let tar = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder.path()).status();
     assert!(tar.expect("run tar").success());
+    let (mut files, mut folders) = (Vec::new(), vec![folder.path().join("format4")]);
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let bytes = fs::read(&path).expect("a file");
+                files.push((path.strip_prefix(folder.path()).expect("below it").to_owned(), bytes));
+            }
+        }
+    }
+    files
+}
+
+fn old_ledger() -> (TempDir, PathBuf) {
+    let folder = folder();
+    for (name, bytes) in &*OLD_LEDGER {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
     let data = folder.path().join("format4");
     (folder, data)
 }
@@ -242,5 +301,5 @@ fn whichever_call_fails_a_conversion_goes_on_with_all() {
             source: error.into(),
         })
     };
-    each_call("conversion", &data, work, end, &expected);
+    each_call(("conversion", SOME), &data, work, end, &expected);
 }

@@ -158,17 +158,17 @@ impl Sqlite {
 
     /// What the database in `data_dir` has. Makes and copies no file; `None` where that is not possible.
     pub(crate) fn look(data_dir: &Path) -> Option<AtRest> {
-        let path = data_dir.join(STORE);
-        if !path.exists() || !reading::is_readable(&path) {
-            return None;
-        }
-        let mut sqlite = Self::open_unchanged(&path).ok()?;
-        if sqlite.version().ok()? == 0 {
-            return None;
-        }
+        let mut sqlite = Self::open_as_it_is(&data_dir.join(STORE))?;
         let mut cursor = |journal| sqlite.cursor(journal).ok();
         let cursors = [cursor(REQUESTS)?, cursor(CORRECTIONS)?];
         Some(AtRest { cursors, free_bytes: sqlite.free_bytes().ok()? })
+    }
+
+    /// Opens the database at `path` to read it, where that needs no copy and no file.
+    fn open_as_it_is(path: &Path) -> Option<Self> {
+        let is_there = path.exists() && reading::is_readable(path);
+        let sqlite = is_there.then(|| Self::open_unchanged(path).ok()).flatten()?;
+        (sqlite.version().ok()? != 0).then_some(sqlite)
     }
 
     fn open_unchanged(path: &Path) -> Result<Self, StoreError> {
@@ -284,15 +284,23 @@ impl Sqlite {
     /// What happened to a file that was listed, and was not there when it was opened.
     pub(crate) fn gone_meanwhile(&self, fault: StoreError) -> StoreError {
         let StoreError::DayFile { file, .. } = &fault else { return fault };
-        let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        let has_gone = !file.exists()
-            && self.ask(gone::names).is_ok_and(|names| names.contains(name))
-            && self.ask(days::names_of).is_ok_and(|names| names.iter().all(|live| live != name));
-        let from = has_gone.then(|| self.ask(gone::details_from).ok().flatten()).flatten();
-        match from.and_then(|from| Timestamp::from_microsecond(from).ok()) {
-            Some(from) => StoreError::DetailsGone { from },
-            None => fault,
+        if file.exists() {
+            return fault;
         }
+        // A view and a copy show the list as it was.
+        let is_of_before = matches!(self.kind, Kind::Copy) || !self.connection.is_autocommit();
+        let now = is_of_before.then(|| Self::open_as_it_is(&self.path)).flatten();
+        let details = now.as_ref().unwrap_or(self).details_without(file);
+        details.map_or(fault, |from| StoreError::DetailsGone { from })
+    }
+
+    /// The first instant with details, if the requests of this file have gone for good.
+    fn details_without(&self, file: &Path) -> Option<Timestamp> {
+        let name = file.file_name().and_then(OsStr::to_str)?;
+        let has_gone = self.ask(gone::names).ok()?.contains(name)
+            && self.ask(days::names_of).ok()?.iter().all(|live| live != name);
+        let from = if has_gone { self.ask(gone::details_from).ok()?? } else { return None };
+        Timestamp::from_microsecond(from).ok()
     }
 
     /// The same of what needs the files of hours too.
@@ -391,6 +399,11 @@ impl Sqlite {
             return undone.err().unwrap_or(fault);
         }
         fault
+    }
+
+    /// Moves what the log has to the database, as far as nobody reads what was before and there is room.
+    pub(super) fn settle_log(&self) {
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
     }
 
     /// Cuts a log that is longer than this, where it has one and no transaction is open.

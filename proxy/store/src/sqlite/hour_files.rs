@@ -26,6 +26,6 @@ pub(super) use self::folder::{FOLDER, file_names};
 pub(super) use self::list::{all, names_of};
 pub(super) use self::merge::{due, merge, replace};
 pub(super) use self::open::HourFiles;
-pub(super) use self::seal::{HourSealing, are_left, leave, old_days, seal};
+pub(super) use self::seal::{HourSealing, are_left, has_day, leave, old_days, seal};
 pub(super) use self::tidy::leftovers;
 pub(super) use self::visit::visit;

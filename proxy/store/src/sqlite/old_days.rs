@@ -20,10 +20,20 @@ pub struct DaysForRoom {
     pub filler: Filler,
 }
 
+/// What became of the oldest day.
+enum Removed {
+    Day(GoneDay),
+    /// A file of it cannot be read.
+    KeptBack,
+    /// There is none.
+    Nothing,
+}
+
 impl Sealer {
-    /// Removes the details of days that end before `until`, while `go_on` says yes. `now` is noted.
+    /// Removes the details of days that end before `until`, while `go_on` says yes. `now` is noted. Days of
+    /// which a file cannot be read stay, and the next [`work`](Self::work) tells them.
     ///
-    /// Errors: as [`Sealer::remove_oldest_day`]. What was removed before is gone.
+    /// Errors: `Unavailable`, `Damaged`, if nothing was removed before.
     pub fn remove_old_days(
         &mut self,
         until: Timestamp,
@@ -31,46 +41,87 @@ impl Sealer {
         go_on: &Interrupt<'_>,
     ) -> Result<Vec<GoneDay>, StoreError> {
         let mut gone = Vec::new();
-        while go_on() && self.oldest_day()?.is_some_and(|OldDay { end, .. }| end <= until) {
-            gone.extend(self.remove_oldest_day(now, GoneCause::Age)?);
+        let is_old = |day: OldDay| day.end <= until;
+        loop {
+            match self.oldest_day().map(|oldest| go_on() && oldest.is_some_and(is_old)) {
+                Ok(true) => {}
+                Err(fault) if gone.is_empty() => return Err(fault),
+                Ok(false) | Err(_) => return Ok(gone),
+            }
+            match self.removed(now, GoneCause::Age) {
+                Ok(Removed::Day(day)) => gone.push(day),
+                Ok(Removed::KeptBack) => {}
+                Err(fault) if gone.is_empty() => return Err(fault),
+                // The next call comes to it again.
+                Ok(Removed::Nothing) | Err(_) => return Ok(gone),
+            }
         }
-        Ok(gone)
     }
 
     /// Removes the details of the oldest days where `budget` is short of room and has nothing else that
     /// may go: as many as are needed and no more. `now` is noted. `None` if nothing was removed.
     ///
-    /// Errors: as [`Sealer::remove_oldest_day`]. What was removed before is gone.
+    /// Errors: as [`remove_old_days`](Self::remove_old_days).
     pub fn make_room(
         &mut self,
         budget: &DiskBudget,
         now: Timestamp,
         go_on: &Interrupt<'_>,
     ) -> Result<Option<DaysForRoom>, StoreError> {
-        if !budget.needs_days() {
-            return Ok(None);
-        }
+        let mut made = None;
+        while budget.needs_days() && !self.make_room_of(&mut made, budget, now, go_on)? {}
+        Ok(made)
+    }
+
+    /// Removes what is needed. Whether that is all: not if a day cannot go, and others may in its place.
+    fn make_room_of(
+        &mut self,
+        made: &mut Option<DaysForRoom>,
+        budget: &DiskBudget,
+        now: Timestamp,
+        go_on: &Interrupt<'_>,
+    ) -> Result<bool, StoreError> {
         let history = self.removable_days()?;
         let plan = budget.plan(&history);
         let filler = if plan.bytes_for_others > 0 { Filler::Others } else { Filler::Own };
         // What goes because of others comes last.
         let mut own = plan.bytes - plan.bytes_for_others;
-        let mut made = DaysForRoom { days: Vec::new(), filler };
-        for day in history.iter().take(plan.count) {
-            if !go_on() {
-                break;
+        for day in history.iter().take(plan.count).take_while(|_| go_on()) {
+            match self.removed(now, GoneCause::Room) {
+                Ok(Removed::Day(gone)) => {
+                    let made = made.get_or_insert_with(|| DaysForRoom { days: Vec::new(), filler });
+                    made.days.push(gone);
+                    let for_others = if own < day.bytes { day.bytes } else { 0 };
+                    own = own.saturating_sub(day.bytes);
+                    budget.freed(std::slice::from_ref(day), for_others);
+                }
+                Ok(Removed::KeptBack) => return Ok(false),
+                Err(fault) if made.is_none() => return Err(fault),
+                // The next call comes to it again.
+                Ok(Removed::Nothing) | Err(_) => return Ok(true),
             }
-            made.days.extend(self.remove_oldest_day(now, GoneCause::Room)?);
-            let for_others = if own < day.bytes { day.bytes } else { 0 };
-            own = own.saturating_sub(day.bytes);
-            budget.freed(std::slice::from_ref(day), for_others);
         }
-        Ok((!made.days.is_empty()).then_some(made))
+        Ok(true)
+    }
+
+    /// Removes the oldest day. What was removed before is no longer on the volume: otherwise one day after
+    /// the other would go, and there would be no more room.
+    fn removed(&mut self, now: Timestamp, cause: GoneCause) -> Result<Removed, StoreError> {
+        self.tidy()?;
+        // What is written then begins the log anew, and needs no room.
+        self.sqlite.settle_log();
+        match self.remove_oldest_day(now, cause) {
+            Ok(Some(gone)) => Ok(Removed::Day(gone)),
+            Ok(None) => Ok(Removed::Nothing),
+            Err(StoreError::DayFile { .. } | StoreError::HoursFile { .. }) => Ok(Removed::KeptBack),
+            Err(fault) => Err(fault),
+        }
     }
 
     /// The days that have files of requests, the oldest first.
     fn removable_days(&self) -> Result<Vec<Removable>, StoreError> {
-        let files = self.sqlite.ask(days::all)?;
+        let mut files = self.sqlite.ask(days::all)?;
+        files.retain(|file| !self.kept_back.contains_key(&file.day));
         let dir = self.sqlite.days.dir();
         let of_day = |files: &[LiveFile]| Removable {
             kind: HistoryKind::Day,

@@ -1,6 +1,6 @@
 //! What a sealer does with what is old: hours leave the tables for files, and details of days go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
@@ -35,7 +35,7 @@ pub struct OldDay {
 }
 
 impl Sealer {
-    /// The oldest day that has files of requests.
+    /// The oldest day that has files of requests, but for those that cannot go.
     ///
     /// Errors: `Damaged`, `Unavailable`.
     pub fn oldest_day(&self) -> Result<Option<OldDay>, StoreError> {
@@ -51,18 +51,32 @@ impl Sealer {
 
     /// Removes the files of requests of the oldest day that has any. Its hours are in a file before.
     /// What went; `None` if there are no files. Late requests of the day count as ever, and their
-    /// files go with the next call.
+    /// files go with the next call. A file that cannot be removed now goes at the next
+    /// [`work`](Self::work).
     ///
-    /// Errors: `Unavailable`, `DayFile`, `HoursFile`, `Damaged`. Then all of the day is there, or
-    /// what is left of its files goes at the next [`work`](Self::work).
+    /// Errors: `Unavailable`, `DayFile`, `HoursFile`, `Damaged`. Then all of the day is there. Where a
+    /// file of it cannot be read, the next call is for the next day.
     pub fn remove_oldest_day(
         &mut self,
         now: Timestamp,
         cause: GoneCause,
     ) -> Result<Option<GoneDay>, StoreError> {
+        let Some(day) = self.oldest_files()?.first().map(|file| file.day) else { return Ok(None) };
+        let removed = self.remove_day(day, now, cause);
+        if let Err(fault @ (StoreError::DayFile { .. } | StoreError::HoursFile { .. })) = &removed {
+            self.kept_back.insert(day, fault.to_string());
+        }
+        removed.map(Some)
+    }
+
+    fn remove_day(
+        &mut self,
+        day: i64,
+        now: Timestamp,
+        cause: GoneCause,
+    ) -> Result<GoneDay, StoreError> {
         for _ in 0..TRIES_MAX {
-            let files = self.oldest_files()?;
-            let Some(day) = files.first().map(|file| file.day) else { return Ok(None) };
+            let files = self.files_of(day)?;
             self.keep_hours(day, &|| true)?;
             let row = self.gone_row(&files, now, cause)?;
             let gone = row.clone().shown();
@@ -81,8 +95,9 @@ impl Sealer {
             })?;
             if has_gone {
                 let names: Vec<_> = files.into_iter().map(|file| file.name).collect();
-                self.sqlite.change_with_days(|_, days| days::remove(days, &names))?;
-                return Ok(Some(gone));
+                // The day has gone, whatever becomes of its files now.
+                let _ = self.sqlite.change_with_days(|_, days| days::remove(days, &names));
+                return Ok(gone);
             }
         }
         self.changes("the oldest day")
@@ -102,19 +117,46 @@ impl Sealer {
             if !go_on() {
                 return Ok(());
             }
-            work.hours += self.keep_hours(day, go_on)?;
+            let kept = self.keep_hours(day, go_on);
+            work.hours += work.unless_damaged(kept)?.unwrap_or(0);
         }
+        let mut damaged = BTreeSet::new();
         while go_on() {
             let files = self.sqlite.ask(hour_files::all)?;
-            let Some(of_month) = hour_files::due(&files, until) else { break };
+            let due = hour_files::due(&files, until, |month| damaged.contains(&month));
+            let Some(of_month) = due else { break };
             let gateway = &self.gateway;
             let merged = self
                 .sqlite
-                .ask_hours(|_, _, files| hour_files::merge(files, gateway, &of_month, go_on))?;
+                .ask_hours(|_, _, files| hour_files::merge(files, gateway, &of_month, go_on));
+            let Some(merged) = work.unless_damaged(merged)? else {
+                damaged.extend(of_month.first().map(|file| file.month));
+                continue;
+            };
             let Some(merged) = merged.filter(|_| go_on()) else { break };
             self.sqlite.change(|it| hour_files::replace(it, &of_month, &merged))?;
             work.merged_hours += of_month.len() as u64;
         }
+        Ok(())
+    }
+
+    /// Where the room is limited, the hours of the oldest day are in a file before the day has to go: there
+    /// may be no room for the file then. What comes later for them is little.
+    pub(super) fn keep_next_hours(
+        &mut self,
+        policy: &SealPolicy,
+        work: &mut SealWork,
+        go_on: &Interrupt<'_>,
+    ) -> Result<(), StoreError> {
+        let files = self.oldest_files()?;
+        let Some(day) = files.first().filter(|first| first.is_final).map(|first| first.day) else {
+            return Ok(());
+        };
+        if policy.left.is_none() || self.sqlite.ask(|it| hour_files::has_day(it, day))? {
+            return Ok(());
+        }
+        let kept = self.keep_hours(day, go_on);
+        work.hours += work.unless_damaged(kept)?.unwrap_or(0);
         Ok(())
     }
 
@@ -161,8 +203,15 @@ impl Sealer {
 
     fn oldest_files(&self) -> Result<Vec<LiveFile>, StoreError> {
         let mut files = self.sqlite.ask(days::all)?;
+        files.retain(|file| !self.kept_back.contains_key(&file.day));
         let oldest = files.first().map(|file| file.day);
         files.retain(|file| Some(file.day) == oldest);
+        Ok(files)
+    }
+
+    fn files_of(&self, day: i64) -> Result<Vec<LiveFile>, StoreError> {
+        let mut files = self.sqlite.ask(days::all)?;
+        files.retain(|file| file.day == day);
         Ok(files)
     }
 

@@ -3,7 +3,7 @@
 //! What takes long holds no lock of the store: a file is written first. Then one transaction names it,
 //! and its requests leave the tables. This is on the device before a file goes that was replaced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 
@@ -51,6 +51,8 @@ pub struct Sealer {
     pub(super) sqlite: Sqlite,
     pub(super) gateway: String,
     rows_max: usize,
+    /// Days whose details cannot go, and why: what they are noted by cannot be read.
+    pub(super) kept_back: BTreeMap<i64, String>,
     _lock: File,
 }
 
@@ -67,6 +69,8 @@ pub struct SealWork {
     pub merged_hours: u64,
     /// Requests that no file can have: they cannot be read, or two have one id. They stay.
     pub misfits: u64,
+    /// Files that cannot be read, and what is wrong. What needs them waits, and nothing else.
+    pub damaged: Vec<String>,
     /// Files in the folder that the store does not name, and that have requests which are nowhere else.
     pub unknown: Vec<String>,
     /// The same of sums by the hour.
@@ -74,6 +78,23 @@ pub struct SealWork {
 }
 
 impl SealWork {
+    /// What was done; `None` if a file of a day or of hours cannot be read, which is noted.
+    pub(super) fn unless_damaged<T>(
+        &mut self,
+        done: Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        match done {
+            Err(fault @ (StoreError::DayFile { .. } | StoreError::HoursFile { .. })) => {
+                let fault = fault.to_string();
+                if !self.damaged.contains(&fault) {
+                    self.damaged.push(fault);
+                }
+                Ok(None)
+            }
+            done => done.map(Some),
+        }
+    }
+
     /// What somebody should look at, if anything.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
@@ -85,6 +106,7 @@ impl SealWork {
                 self.misfits
             ));
         }
+        faults.extend_from_slice(&self.damaged);
         if !self.unknown.is_empty() {
             faults.push(format!(
                 "the folder `days` has files that the store does not name, with requests that are \
@@ -118,13 +140,15 @@ impl Sealer {
             store: dir.display().to_string(),
             source: source.into(),
         })?;
-        let gateway = gateway.to_owned();
-        Ok(lock.map(|lock| Self { sqlite, gateway, rows_max: PART_ROWS_MAX, _lock: lock }))
+        let (gateway, rows_max) = (gateway.to_owned(), PART_ROWS_MAX);
+        let kept_back = BTreeMap::new();
+        Ok(lock.map(|lock| Self { sqlite, gateway, rows_max, kept_back, _lock: lock }))
     }
 
     /// The same, with so few requests in a file.
-    #[cfg(test)]
-    pub(crate) const fn with_rows_max(mut self, rows_max: usize) -> Self {
+    #[cfg(any(test, feature = "samples"))]
+    #[must_use]
+    pub const fn with_rows_max(mut self, rows_max: usize) -> Self {
         self.rows_max = rows_max;
         self
     }
@@ -157,7 +181,7 @@ impl Sealer {
 
     /// Does all that is due, with the requests that have a number up to `newest`, while `go_on` says yes.
     ///
-    /// Errors: `Unavailable`, `DayFile`, `Damaged`. What was done before stays.
+    /// Errors: `Unavailable`, `Damaged`. What was done before stays.
     pub fn work(
         &mut self,
         policy: &SealPolicy,
@@ -166,6 +190,9 @@ impl Sealer {
     ) -> Result<SealWork, StoreError> {
         let [unknown, unknown_hours] = [self.tidy()?, self.tidy_hours()?];
         let mut work = SealWork { unknown, unknown_hours, ..SealWork::default() };
+        // They may go when somebody has restored what is damaged.
+        work.damaged.extend(std::mem::take(&mut self.kept_back).into_values());
+        let mut damaged = BTreeSet::new();
         // Of each day those that were left the last time. There is nothing else left in the end.
         let mut misfits = BTreeMap::new();
         while go_on() {
@@ -173,6 +200,7 @@ impl Sealer {
             for state in &mut days {
                 let left = misfits.get(&state.day).copied().unwrap_or(0);
                 state.may_leave = state.may_leave.saturating_sub(left);
+                state.is_damaged = damaged.contains(&state.day);
             }
             match due(&days, policy) {
                 None => break,
@@ -181,8 +209,12 @@ impl Sealer {
                     *left = 0;
                     work.sealed += self.seal(day, newest, left, go_on)?;
                 }
-                Some(Step::Merge { files, is_final }) => {
-                    work.merged += self.merge(&files, is_final, go_on)?;
+                Some(Step::Merge { day, files, is_final }) => {
+                    let merged = self.merge(&files, is_final, go_on);
+                    match work.unless_damaged(merged)? {
+                        Some(merged) => work.merged += merged,
+                        None => drop(damaged.insert(day)),
+                    }
                 }
             }
         }
@@ -191,6 +223,11 @@ impl Sealer {
             self.forget_forms()?;
         }
         self.keep_old_hours(policy, &mut work, go_on)?;
+        self.keep_next_hours(policy, &mut work, go_on)?;
+        if policy.left.is_some() {
+            // On a full volume a removal writes to the log from its begin, which is there.
+            self.sqlite.settle_log();
+        }
         Ok(work)
     }
 
@@ -233,7 +270,7 @@ impl Sealer {
     }
 
     /// Removes what nobody needs. The names of files whose requests are nowhere else.
-    fn tidy(&mut self) -> Result<Vec<String>, StoreError> {
+    pub(super) fn tidy(&mut self) -> Result<Vec<String>, StoreError> {
         let mut leftovers = self.sqlite.ask_all(days::leftovers)?;
         // The process ended before they were removed.
         let gone = self.sqlite.ask(gone::names)?;
@@ -252,8 +289,7 @@ impl Sealer {
             let mut states = Vec::new();
             for (day, requests, may_leave) in counts(connection, newest)? {
                 let end = day.saturating_add(DAY_MICROS);
-                let (bytes, files) = (0, Vec::new());
-                states.push(DayState { day, end, requests, may_leave, bytes, files });
+                states.push(DayState { day, end, requests, may_leave, ..DayState::default() });
             }
             let each = bytes_of_one(connection)?;
             for state in &mut states {

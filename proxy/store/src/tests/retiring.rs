@@ -1,6 +1,7 @@
 //! Hours that leave the tables for files, and days whose details go: bills are as before.
 
 mod crashes;
+mod damage;
 mod details;
 mod lost;
 mod periods;

@@ -46,6 +46,14 @@ fn cleaner(config: &Config) -> Cleaner {
     Cleaner::new(config, Location::of(config, "gateway"), budget, retention)
 }
 
+/// What a start removes of the journals.
+fn at_start(config: &Config) -> taximeter_journal::Removed {
+    let now = ("pod-7f9c/0", clock::wall());
+    let made = Cleaner::at_start(config, &Location::of(config, "gateway"), now).unwrap();
+    assert!(made.days.is_none());
+    made.segments
+}
+
 fn failed() -> Result<Fed, StoreError> {
     Err(StoreError::Unavailable { store: "store".to_owned(), source: "it is full".into() })
 }
@@ -102,25 +110,59 @@ fn a_start_removes_nothing_because_of_a_store_of_another_journal() {
     let (other, _) = crowded();
     let store = |dir: &Path| dir.join("store.sqlite");
     std::fs::copy(store(other.path()), store(dir.path())).unwrap();
-    let (all, location) = (segments(dir.path()), Location::of(&config, "gateway"));
-    let (removed, _) = Cleaner::at_start(&config, &location).unwrap();
+    let all = segments(dir.path());
+    let removed = at_start(&config);
     assert!(removed.for_room.is_none() && segments(dir.path()) == all);
 }
 
 #[test]
 fn a_start_makes_room_unless_another_process_writes_the_directory() {
     let (dir, config) = crowded();
-    let (all, location) = (segments(dir.path()), Location::of(&config, "gateway"));
+    let all = segments(dir.path());
     let journal = journal_in(dir.path());
-    let (removed, _) = Cleaner::at_start(&config, &location).unwrap();
+    let removed = at_start(&config);
     assert!(removed.for_room.is_none());
     journal.close().unwrap();
     drop(journal);
     let roomy = Config { data_dir: config.data_dir.clone(), ..Config::zero("http://e:1").unwrap() };
-    let (removed, _) = Cleaner::at_start(&roomy, &location).unwrap();
+    let removed = at_start(&roomy);
     assert!(removed.for_room.is_none() && segments(dir.path()) >= all);
     assert!(!dir.path().join("room.state").exists(), "who only looks writes nothing");
-    let (removed, _) = Cleaner::at_start(&config, &location).unwrap();
+    let removed = at_start(&config);
     assert!(removed.for_room.is_some_and(|made| made.gone.len() > 3));
     journal_in(dir.path());
+}
+
+#[test]
+fn a_start_removes_the_oldest_days_where_no_segment_may_go() {
+    let (dir, config) = crowded();
+    let sealed = |dir: &Path| {
+        super::sealing::seal_through(dir, 30);
+        super::sealing::seal_through(dir, 30);
+        std::fs::read_dir(dir.join("days")).unwrap().count()
+    };
+    let mut entries = Vec::new();
+    for day in 0..20_i32 {
+        let at = record(0).started_at + jiff::SignedDuration::from_hours(24) * day;
+        let number = 1000 + day.cast_unsigned();
+        entries.push(Record { started_at: at, ended_at: at, ..record(number) });
+    }
+    let mut store = Store::open(dir.path()).unwrap();
+    store.catch_up(&mut [feed_as("other", &journal(entries))]).unwrap();
+    let before = bill(&mut store, "tenant,model,hour");
+    assert_eq!(sealed(dir.path()), 21, "files and a lock");
+    // All that is left of the journal is what a start needs.
+    let now = ("pod-7f9c/0", clock::wall());
+    let location = Location::of(&config, "gateway");
+    let made = Cleaner::at_start(&config, &location, now).unwrap();
+    assert_eq!(segments(dir.path()), 1);
+    let days = made.days.unwrap().days;
+    assert_eq!(days.len(), 20, "all of it is too much");
+    let details = Filter { from: Some(days[0].first), ..Filter::default() };
+    let listed = store.records(&details, i64::MAX, None, |_| Ok::<_, StoreError>(()));
+    assert!(matches!(listed, Err(StoreError::DetailsGone { .. })), "{listed:?}");
+    assert_eq!(bill(&mut store, "tenant,model,hour"), before);
+    // Who has room removes nothing, and so does who shares the directory with another process.
+    let made = Cleaner::at_start(&config, &location, now).unwrap();
+    assert!(made.days.is_none() && made.segments.for_room.is_none());
 }

@@ -1,6 +1,8 @@
 //! Requests that leave the tables for files: what is asked, fed and rebuilt is as without files.
 
+mod clocks;
 mod crashes;
+mod damage;
 mod keys;
 mod questions;
 mod rebuilt;

@@ -1,6 +1,7 @@
 //! Makes one file of several of a day.
 
 use std::fs::File;
+use std::io;
 
 use rusqlite::Connection;
 use taximeter_columnar::{self as columnar, DayFile, DayWriter, MergeError};
@@ -10,6 +11,7 @@ use super::folder::{self, NewFile};
 use super::list::{self, LiveFile};
 use super::open::{Days, lifted};
 use super::seal::{Interrupt, check};
+use crate::sqlite::digest::is_whole;
 
 /// Writes one file that has all requests of `files`, which are of one day. `is_final` if it will be the
 /// one file of the day. `None` if `go_on` says no.
@@ -32,6 +34,12 @@ pub(in crate::sqlite) fn merge(
     let path = dir.join(&name);
     let (mut opened, mut replaces) = (Vec::new(), Vec::new());
     for file in files {
+        // What is merged goes: nobody could look at it again.
+        let path = dir.join(&file.name);
+        let is_whole = is_whole(&path, file.bytes, file.sha256);
+        if !is_whole.map_err(|error| days.fault(&file.name, error.into()))? {
+            return Err(days.other_file(&file.name));
+        }
         let handle = File::open(dir.join(&file.name)).map_err(columnar::ReadError::Read);
         let day = handle.and_then(DayFile::open).map_err(|e| days.fault(&file.name, e))?;
         replaces.push(file.name.clone());
@@ -45,6 +53,10 @@ pub(in crate::sqlite) fn merge(
         MergeError::Read { file, error } => {
             let name = files.get(file).map_or(&*name, |file| &file.name);
             days.fault(name, error)
+        }
+        error @ MergeError::Contradiction { .. } => {
+            let name = files.first().map_or(&*name, |file| &file.name);
+            days.fault(name, io::Error::other(error).into())
         }
         error => days.unwritable(&path, error),
     })?;

@@ -114,10 +114,9 @@ impl Days {
         };
         let opened = handle.map_err(ReadError::Read).and_then(DayFile::open);
         let day = opened.map_err(|error| self.fault(&file.name, error))?;
-        let footer = day.footer();
-        if footer.rows != file.requests || folder::first_of(footer.day) != Some(file.day) {
-            let error = io::Error::other("it is another file than the one that was written");
-            return Err(self.fault(&file.name, error.into()));
+        let is_same = is_named(&day, file).map_err(|error| self.fault(&file.name, error))?;
+        if !is_same {
+            return Err(self.other_file(&file.name));
         }
         let day = Arc::new(day);
         let bytes =
@@ -134,6 +133,12 @@ impl Days {
     /// What is wrong with a file.
     pub(super) fn fault(&self, name: &str, source: ReadError) -> rusqlite::Error {
         lifted(StoreError::DayFile { file: self.dir.join(name), source: source.into() })
+    }
+
+    /// A file that is not the one that was written.
+    pub(super) fn other_file(&self, name: &str) -> rusqlite::Error {
+        let error = io::Error::other("it is another file than the one that was written");
+        self.fault(name, error.into())
     }
 
     /// The same where the tables may be wrong too.
@@ -153,6 +158,16 @@ impl Days {
         let store = path.display().to_string();
         lifted(StoreError::Unavailable { store, source: error.into() })
     }
+}
+
+/// Whether a file is the one that the list names, by what is known without reading it. Only `verify`
+/// reads all of it for its digest.
+fn is_named(day: &DayFile<File>, file: &LiveFile) -> Result<bool, ReadError> {
+    let footer = day.footer();
+    Ok(footer.rows == file.requests
+        && folder::first_of(footer.day) == Some(file.day)
+        && day.bytes() == file.bytes
+        && day.times()? == Some((file.first, file.last)))
 }
 
 /// What is wrong with a file, or with the tables that get what it has.

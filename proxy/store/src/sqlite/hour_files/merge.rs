@@ -15,14 +15,20 @@ use super::open::{HourFiles, unwritable};
 use super::seal::finish;
 use crate::sqlite::ask::unreadable;
 use crate::sqlite::days::{self, Interrupt, NewFile};
+use crate::sqlite::digest::is_whole;
 
 /// Files beside the one of a month from which on all of them become one.
 const LATE_FILES_MIN: usize = 8;
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
-/// The files of the first month that ends up to `until` and should have one file.
-pub(in crate::sqlite) fn due(files: &[LiveHours], until: i64) -> Option<Vec<LiveHours>> {
-    files.iter().find_map(|first| {
+/// The files of the first month that ends up to `until` and should have one file. Those of a month stay
+/// as they are if one cannot be read.
+pub(in crate::sqlite) fn due(
+    files: &[LiveHours],
+    until: i64,
+    is_damaged: impl Fn(i64) -> bool,
+) -> Option<Vec<LiveHours>> {
+    files.iter().filter(|first| !is_damaged(first.month)).find_map(|first| {
         let of_month: Vec<_> = files.iter().filter(|it| it.month == first.month).cloned().collect();
         let has_whole = of_month.iter().any(|file| folder::is_month(&file.name));
         let is_due = if has_whole { of_month.len() > LATE_FILES_MIN } else { true };
@@ -44,6 +50,11 @@ pub(in crate::sqlite) fn merge(
     let path = dir.join(&name);
     let (mut replaces, mut covers) = (Vec::new(), BTreeMap::<_, HoursCover>::new());
     for file in of_month {
+        // What is merged goes: nobody could look at it again.
+        let is_whole = is_whole(&dir.join(&file.name), file.bytes, file.sha256);
+        if !is_whole.map_err(|error| files.fault(&file.name, error.into()))? {
+            return Err(files.other_file(&file.name));
+        }
         replaces.push(file.name.clone());
         replaces.extend_from_slice(&files.open(file)?.footer().replaces);
         for cover in &file.covers {

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::HoursFile;
 use taximeter_columnar::ReadError;
@@ -89,10 +90,13 @@ impl HourFiles {
         let opened = handle.map_err(ReadError::Read).and_then(HoursFile::open);
         let hours = opened.map_err(|error| self.fault(&file.name, error))?;
         let footer = hours.footer();
-        let first = footer.first.map(jiff::Timestamp::as_microsecond);
-        if footer.rows != file.rows || first != Some(file.first) {
-            let error = io::Error::other("it is another file than the one that was written");
-            return Err(self.fault(&file.name, error.into()));
+        let [first, last] = [footer.first, footer.last].map(|it| it.map(Timestamp::as_microsecond));
+        let is_same = footer.rows == file.rows
+            && (first, last) == (Some(file.first), Some(file.last))
+            && hours.bytes() == file.bytes
+            && footer.covers == file.covers;
+        if !is_same {
+            return Err(self.other_file(&file.name));
         }
         let hours = Arc::new(hours);
         if self.opened.len() >= OPENED_MAX {
@@ -112,6 +116,12 @@ impl HourFiles {
             taken.insert(file.name.clone());
         }
         Ok(taken)
+    }
+
+    /// A file that is not the one that was written.
+    pub(super) fn other_file(&self, name: &str) -> rusqlite::Error {
+        let error = io::Error::other("it is another file than the one that was written");
+        self.fault(name, error.into())
     }
 
     /// What is wrong with a file.

@@ -83,6 +83,11 @@ pub(in crate::sqlite) fn old_days(connection: &Connection, to: i64) -> rusqlite:
     Ok(days)
 }
 
+/// Whether a file has hours of a day.
+pub(in crate::sqlite) fn has_day(connection: &Connection, day: i64) -> rusqlite::Result<bool> {
+    Ok(Covers::read(connection)?.of_day(day).is_some())
+}
+
 /// Whether the table has hours of a day.
 pub(in crate::sqlite) fn are_left(connection: &Connection, day: i64) -> rusqlite::Result<bool> {
     let mut next = connection.prepare_cached(NEXT)?;

@@ -49,7 +49,8 @@ fn is_useless(
     let footer = file.footer();
     let (Some(first), Some(last)) = (footer.first, footer.last) else { return Ok(true) };
     for live in files.files().iter() {
-        if files.open(live)?.footer().replaces.iter().any(|replaced| replaced == name) {
+        let Ok(live) = files.open(live) else { return Ok(false) };
+        if live.footer().replaces.iter().any(|replaced| replaced == name) {
             return Ok(true);
         }
     }

@@ -117,6 +117,36 @@ fn what_corrects_a_request_whose_details_are_gone_counts_for_its_tenant() {
 }
 
 #[test]
+fn where_room_is_limited_the_oldest_day_can_go_without_a_new_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let history = History::in_order();
+    let mut store = Store::open(dir.path()).unwrap();
+    history.feed_all(&mut store);
+    let expected = bills(&mut store);
+    let mut sealer = sealer(dir.path());
+    let limited = SealPolicy { left: Some(1 << 30), ..closed(9) };
+    let [hours, moved] = ["hours", "moved"].map(|name| dir.path().join(name));
+    for days in 1..=5 {
+        let newest = sealer.newest().unwrap();
+        for _ in 0..2 {
+            sealer.work(&limited, newest, &|| true).unwrap();
+        }
+        assert_eq!(files(dir.path(), "hours").len(), days, "the one of the next day is there");
+        assert_eq!(bills(&mut store), expected);
+        let report = verified(&dir, &mut store);
+        assert!(!report.contains("store's hour") && report.contains("hours: "), "{report}");
+        // No file can be made there.
+        fs::rename(&hours, &moved).unwrap();
+        fs::write(&hours, "").unwrap();
+        assert!(remove(&mut sealer).is_some());
+        fs::remove_file(&hours).unwrap();
+        fs::rename(&moved, &hours).unwrap();
+        assert_eq!(bills(&mut Store::open(dir.path()).unwrap()), expected);
+    }
+    assert!(remove(&mut sealer).is_none());
+}
+
+#[test]
 fn verify_says_by_digest_and_is_clean_and_finds_damage() {
     let dir = tempfile::tempdir().unwrap();
     let history = History::in_order();

@@ -75,6 +75,87 @@ fn a_file_that_went_while_it_was_asked_for_is_no_damage() {
 }
 
 #[test]
+fn a_listing_of_one_moment_that_meets_a_file_that_went_meanwhile_says_from_when_on_details_are_there()
+ {
+    // Who asks it may write the store, may only read it, or has a copy of it.
+    for kind in 0..3 {
+        let dir = tempfile::tempdir().unwrap();
+        let mut own = Store::open(dir.path()).unwrap();
+        History::in_order().feed_all(&mut own);
+        let mut sealer = sealer(dir.path());
+        seal(&mut sealer, 9);
+        seal(&mut sealer, 9);
+        let reader = sqlite::Sqlite::open_to_read(dir.path()).unwrap();
+        let mut store = match kind {
+            0 => Store::open(dir.path()).unwrap(),
+            1 => Store { database: Box::new(reader.unwrap()), is_shared: false, read_in: None },
+            _ => {
+                let copy = sqlite::Sqlite::copy(reader, dir.path()).unwrap();
+                Store { database: Box::new(copy), is_shared: false, read_in: None }
+            }
+        };
+        let listed = store.at_one_moment(|store| {
+            remove(&mut sealer).unwrap();
+            seal(&mut sealer, 9);
+            store.records(&Filter::default(), i64::MAX, None, |_| Ok::<_, StoreError>(()))
+        });
+        assert_gone(listed);
+        // A file that is lost is another matter.
+        fs::remove_file(dir.path().join("days/2026-11-02.parquet")).unwrap();
+        let mut store = Store::open(dir.path()).unwrap();
+        let lost = store.at_one_moment(|store| {
+            store.records(&Filter::default(), i64::MAX, None, |_| Ok::<_, StoreError>(()))
+        });
+        let lost = lost.unwrap_err();
+        assert!(matches!(lost, StoreError::DayFile { .. }), "{kind}: {lost}");
+    }
+}
+
+#[test]
+fn a_listing_in_pages_shows_no_day_half() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    // More than a page in the first day.
+    let first = (0..1200_u32).map(record);
+    let second = (0..40_u32).map(|number| Record { id: record(5000 + number).id, ..ride(number) });
+    catch_up(&mut store, &journal(first.chain(second)));
+    let (dir, mut reader) = (dir.path(), Store::open(dir.path()).unwrap());
+    let mut sealer = sealer(dir);
+    seal(&mut sealer, 9);
+    seal(&mut sealer, 9);
+    let whole = records(&mut reader, &Filter::default(), None).len();
+    assert_eq!(whole, 1240);
+    let mut shown = 0;
+    let listed = reader.records(&Filter::default(), i64::MAX, None, |_| {
+        shown += 1;
+        if shown == 1 {
+            remove(&mut sealer).unwrap();
+        }
+        Ok::<_, StoreError>(())
+    });
+    assert_gone(listed);
+    assert!((1..1200).contains(&shown), "{shown}");
+    // What was read before it went is whole.
+    let mut sealed = 0;
+    let listed = reader.records(&Filter::default(), i64::MAX, None, |_| {
+        sealed += 1;
+        Ok::<_, StoreError>(())
+    });
+    assert!(listed.is_ok());
+    let first_day = whole - sealed;
+    assert!(first_day >= 1200, "{first_day}");
+    // A page of the day that went, by the cursor of the page before.
+    let pages = Pages { records_max: 3, looked_at_max: 9 };
+    let ask = |store: &mut Store, cursor| {
+        store.page(&Filter::default(), (Order::OldestFirst, cursor), pages, |_| true, || false)
+    };
+    let next = ask(&mut reader, None).unwrap().next;
+    remove(&mut sealer).unwrap();
+    let error = ask(&mut reader, next).unwrap_err();
+    assert!(matches!(error, StoreError::DetailsGone { .. }), "{error}");
+}
+
+#[test]
 fn a_status_names_the_date_if_its_period_begins_before() {
     let dir = tempfile::tempdir().unwrap();
     let (mut store, from) = without_a_day(&dir);

@@ -54,7 +54,13 @@ proptest! {
                 Step::Requests(count) => requests = (requests + count).min(history.requests.len()),
                 // A correction comes behind its request.
                 Step::Corrections(count) => changes = (changes + count).min(history.corrections_of(requests)),
-                Step::Seal(days) => drop(seal(&mut sealer(dir.path()), *days)),
+                Step::Seal(days) => {
+                    let mut sealer = sealer(dir.path());
+                    // As if the room were limited, or not.
+                    let left = (seed % 2 == 0).then_some(u64::MAX);
+                    let newest = sealer.newest().unwrap();
+                    sealer.work(&SealPolicy { left, ..closed(*days) }, newest, &|| true).unwrap();
+                }
                 Step::Remove => drop(remove(&mut sealer(dir.path()))),
                 Step::Rebuild(first) => {
                     // The journal has lost its first segments.
