@@ -177,6 +177,9 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, latency, engine
                                                     "{{taximeter_fault}}: {{taximeter_end}}")], "reqps", stacked=True),
         graph("Refused by limit", [(f"{rate('taximeter_limits_refusals_total', ANY, 'taximeter_kind')} or vector(0)", "{{taximeter_kind}}")], "reqps",
               "Requests and connections above a limit: of a tenant (concurrency), or of the gateway."),
+        graph("Output tokens a second, running", [(rate("taximeter_output_running_total", by="gen_ai_request_model"), "{{gen_ai_request_model}}")],
+              "short", "Output of streams while it is generated, told each second. Where the engine does not say it, this is an estimate. "
+              "Tokens of answers that are no streams are not in it.", stacked=True),
         graph("Waits for a first token by their end", [(rate(f"{WAIT}_count", by="taximeter_outcome"), "{{taximeter_outcome}}")], "reqps",
               "token: it came. left: the client left before it. failed: the engine or the gateway failed before it.", stacked=True),
     ]),

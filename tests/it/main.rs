@@ -101,6 +101,7 @@ mod robust_connections;
 mod rolling;
 mod room;
 mod routes;
+mod running_streams;
 mod running_usage;
 mod sealed_days;
 mod segments;

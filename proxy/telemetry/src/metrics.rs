@@ -12,12 +12,15 @@ use taximeter_ledger::LedgerId;
 use taximeter_system::process::Footprint;
 
 use super::active::{Active, ActiveRequests};
-use super::attributes::Server;
+use super::attributes::{RequestNames, Server};
+use super::exemplar::Origin;
 use super::instruments::{Instruments, Number, Reading, Series};
 use super::names::{Instrument, key};
 use super::prometheus::{Exposition, ExpositionFormat};
 use super::requests::Requests;
 use super::resource::resource;
+use super::streams::StreamSeries;
+use super::wait::Wait;
 
 /// All metrics of a gateway.
 pub struct Metrics {
@@ -149,6 +152,21 @@ impl Metrics {
     /// dropped.
     pub fn request_began(&self, method: &Method) -> Active {
         self.active.begin(&self.instruments, method, self.scheme)
+    }
+
+    /// The series of a stream that an engine has answered well and that still runs.
+    pub fn stream(&self, names: RequestNames<'_>) -> Arc<StreamSeries> {
+        self.requests.stream(names)
+    }
+
+    /// The first token of a stream has come, after this wait.
+    pub fn first_token_came(&self, stream: &StreamSeries, wait: Wait, origin: Origin) {
+        stream.waited(&self.instruments, wait, origin);
+    }
+
+    /// A stream has generated so many more tokens.
+    pub fn generated(&self, stream: &StreamSeries, tokens: u64) {
+        stream.generated(&self.instruments, tokens);
     }
 
     /// Notes that a request was reserved.

@@ -155,8 +155,8 @@ instruments! {
     FirstTokenWait: "taximeter.first_token.wait", Histogram(FIRST_TOKEN), "s", Any,
         &[REQUEST, &[key::STREAM, key::OUTCOME]],
         "Wait until the first content came (`token`), the client left (`left`), or engine or gateway \
-         failed (`failed`). Without a stream: until all of it. Without requests that were refused \
-         for a mistake.";
+         failed (`failed`), told then. Without a stream: until all of it. Without requests that were \
+         refused for a mistake.";
     ServerTimePerOutputToken: metric::GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Histogram(PER_TOKEN),
         "s", Any, &[REQUEST], "Time per output token after the first.";
     HttpServerRequestDuration: metric::HTTP_SERVER_REQUEST_DURATION, Histogram(HTTP), "s", Any,
@@ -184,6 +184,11 @@ instruments! {
     Tokens: "taximeter.tokens", Counter, "{token}", Any,
         &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
         "Tokens, by type and by the source of the number.";
+    RunningOutput: "taximeter.output.running", Counter, "{token}", Any,
+        &[&[key::GEN_AI_REQUEST_MODEL, key::UPSTREAM, key::TENANT]],
+        "Output tokens of streams while they run, told each second, by an estimate where the engine \
+         does not say them, and the rest at the end. What was told too much is not taken back: \
+         `taximeter.tokens` has the number that was settled.";
     Usage: "taximeter.usage", Counter, "{request}", Any,
         &[REQUEST, &[key::SOURCE, key::USAGE_REASON]],
         "Requests that owe something, by the weakest source of what they used, and by the reason for \

@@ -12,6 +12,7 @@ mod plain;
 mod progress;
 mod record;
 mod region;
+mod running;
 mod settling;
 mod shown;
 mod unused;
@@ -36,6 +37,7 @@ use crate::listen::Peer;
 use crate::live::{RequestInfo, Stage};
 use head::read_head;
 use in_flight::{AnswerHead, Asked, InFlight, InFlightStage, Prompt};
+use running::ToldStream;
 use shown::Shown;
 
 pub(crate) use record::Receipt;
@@ -105,6 +107,7 @@ impl Settlement {
             tries: Vec::new(),
             stage: InFlightStage::Reserved,
             refused: None,
+            told: ToldStream::default(),
         }))))
     }
 
