@@ -15,6 +15,7 @@ mod region;
 mod running;
 mod settling;
 mod shown;
+mod told;
 mod unused;
 mod usage;
 
@@ -37,8 +38,8 @@ use crate::listen::Peer;
 use crate::live::{RequestInfo, Stage};
 use head::read_head;
 use in_flight::{AnswerHead, Asked, InFlight, InFlightStage, Prompt};
-use running::ToldStream;
 use shown::Shown;
+use told::ToldStream;
 
 pub(crate) use record::Receipt;
 pub(crate) use settling::Settling;

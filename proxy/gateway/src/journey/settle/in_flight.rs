@@ -13,7 +13,7 @@ use taximeter_telemetry::ended::Try;
 
 use super::count::Input;
 use super::passing::Passing;
-use super::running::ToldStream;
+use super::told::ToldStream;
 use crate::contexts::PromptContext;
 use crate::gateway::{Gateway, HeldBytes};
 use crate::journey::identify::Call;

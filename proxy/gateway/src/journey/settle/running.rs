@@ -9,17 +9,6 @@ use taximeter_telemetry::{RequestNames, StreamSeries};
 use super::in_flight::InFlight;
 use crate::journey::report;
 
-/// What was told so far.
-#[derive(Default)]
-pub(crate) struct ToldStream {
-    /// Its series, once something was told.
-    series: Option<Arc<StreamSeries>>,
-    /// Its wait for the first token was.
-    pub(crate) has_wait: bool,
-    /// So many tokens of its output were.
-    output_tokens: u64,
-}
-
 impl InFlight {
     /// The first generated content has come.
     pub(super) fn tell_first_token(&mut self) {
