@@ -222,8 +222,10 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, latency, engine
         graph("Store lag", [(f"taximeter_store_lag{{{ANY}}}", "{{instance}}")], "short",
               "Entries of the journal that the store does not have yet. Bills are late by these."),
         graph("Data directory", [(f"taximeter_ledger_size_bytes{{{ANY}}}", "{{instance}}: size"),
-                                 (f"taximeter_ledger_size_max_bytes{{{ANY}}}", "{{instance}}: room")], "bytes",
-              "What it takes, and what it may take: ledger.dir_bytes_max, or what its volume leaves."),
+                                 (f"taximeter_ledger_size_max_bytes{{{ANY}}}", "{{instance}}: room"),
+                                 (f"taximeter_ledger_room_left_bytes{{{ANY}}}", "{{instance}}: left, if all goes that may go")], "bytes",
+              "What it takes, and what it may take: ledger.dir_bytes_max, or what its volume leaves. What is left for new requests if "
+              "history goes that may go."),
         graph("Faults of the gateway",
               [(f"sum(increase({name}{{{ANY}}}[$__rate_interval])) or vector(0)", word) for name, word in [
                   ("taximeter_ledger_entries_lost_total", "entries lost"),

@@ -23,6 +23,7 @@ mod sidecar;
 mod simulated;
 mod stored;
 mod volume;
+mod watched;
 
 mod access_log;
 mod addresses;

@@ -134,6 +134,12 @@ impl Live {
     pub fn requests(&self) -> Vec<Arc<RunningRequest>> {
         self.requests.iter().map(|request| request.value().clone()).collect()
     }
+
+    /// How long the oldest one has run. Zero without one.
+    pub fn oldest_age(&self, now: Instant) -> Duration {
+        let began = self.requests.iter().map(|request| request.value().info.started).min();
+        began.map_or(Duration::ZERO, |began| now.saturating_duration_since(began))
+    }
 }
 
 impl LiveHandle {
@@ -243,9 +249,11 @@ mod tests {
             output_tokens: None,
         };
         assert_eq!(seen(), Some(expected));
+        assert_eq!(live.oldest_age(started + Duration::from_secs(7)), Duration::from_secs(7));
         handle.reached(Stage::Settling);
         assert_eq!(stage(), Some(Stage::Settling));
         drop(handle);
         assert_eq!(seen(), None);
+        assert_eq!(live.oldest_age(started + Duration::from_secs(7)), Duration::ZERO);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use http::Method;
@@ -57,6 +58,12 @@ pub struct Vitals {
     pub room: Option<Room>,
     /// Days until it has none for new requests; `None` while nobody knows.
     pub days_left: Option<f64>,
+    /// Bytes until it has none, if all goes that may go; `None` while nobody knows.
+    pub room_left: Option<u64>,
+    /// Days of details that it holds; `None` while nobody knows.
+    pub days_held: Option<f64>,
+    /// How long the oldest open request has run.
+    pub oldest_age: Duration,
     /// Journal entries that the store lacks; `None` until it was fed.
     pub store_lag: Option<u64>,
     /// Lines of the log that could not be written since the start.
@@ -214,6 +221,9 @@ impl Metrics {
             (Instrument::LedgerSizeMax, vitals.room.and_then(|room| room.bytes_max).map(float)),
             (Instrument::LedgerInodesLeft, vitals.room.and_then(|room| room.files_left).map(float)),
             (Instrument::LedgerDaysLeft, vitals.days_left),
+            (Instrument::LedgerRoomLeft, vitals.room_left.map(float)),
+            (Instrument::DetailsHeld, vitals.days_held),
+            (Instrument::OldestAge, Some(vitals.oldest_age.as_secs_f64())),
             (Instrument::StoreLag, store_lag.map(float)),
             (Instrument::ProcessMemory, process.memory_bytes.map(float)),
             (Instrument::ProcessFiles, process.file_descriptors.map(float)),
@@ -253,6 +263,8 @@ impl Metrics {
         readings.retain(|(instrument, reading)| match instrument {
             Instrument::UpstreamHealthy => is_there(reading),
             Instrument::LedgerDaysLeft => vitals.days_left.is_some(),
+            Instrument::LedgerRoomLeft => vitals.room_left.is_some(),
+            Instrument::DetailsHeld => vitals.days_held.is_some(),
             _ => true,
         });
         readings
