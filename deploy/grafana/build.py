@@ -177,6 +177,9 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, latency, engine
                                                     "{{taximeter_fault}}: {{taximeter_end}}")], "reqps", stacked=True),
         graph("Refused by limit", [(f"{rate('taximeter_limits_refusals_total', ANY, 'taximeter_kind')} or vector(0)", "{{taximeter_kind}}")], "reqps",
               "Requests and connections above a limit: of a tenant (concurrency), or of the gateway."),
+        graph("Output tokens a second, running", [(rate("taximeter_output_running_total", by="gen_ai_request_model"), "{{gen_ai_request_model}}")],
+              "short", "Output of streams while it is generated, told each second. Where the engine does not say it, this is an estimate. "
+              "Tokens of answers that are no streams are not in it.", stacked=True),
         graph("Waits for a first token by their end", [(rate(f"{WAIT}_count", by="taximeter_outcome"), "{{taximeter_outcome}}")], "reqps",
               "token: it came. left: the client left before it. failed: the engine or the gateway failed before it.", stacked=True),
     ]),
@@ -219,8 +222,10 @@ dashboard("operations", "Taximeter: operations", "Rates, errors, latency, engine
         graph("Store lag", [(f"taximeter_store_lag{{{ANY}}}", "{{instance}}")], "short",
               "Entries of the journal that the store does not have yet. Bills are late by these."),
         graph("Data directory", [(f"taximeter_ledger_size_bytes{{{ANY}}}", "{{instance}}: size"),
-                                 (f"taximeter_ledger_size_max_bytes{{{ANY}}}", "{{instance}}: room")], "bytes",
-              "What it takes, and what it may take: ledger.dir_bytes_max, or what its volume leaves."),
+                                 (f"taximeter_ledger_size_max_bytes{{{ANY}}}", "{{instance}}: room"),
+                                 (f"taximeter_ledger_room_left_bytes{{{ANY}}}", "{{instance}}: left, if all goes that may go")], "bytes",
+              "What it takes, and what it may take: ledger.dir_bytes_max, or what its volume leaves. What is left for new requests if "
+              "history goes that may go."),
         graph("Faults of the gateway",
               [(f"sum(increase({name}{{{ANY}}}[$__rate_interval])) or vector(0)", word) for name, word in [
                   ("taximeter_ledger_entries_lost_total", "entries lost"),

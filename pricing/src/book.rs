@@ -235,6 +235,12 @@ impl PriceBook {
         self.rows.iter()
     }
 
+    /// The books that prices are from, and their dates, where they have one.
+    pub fn dates(&self) -> impl Iterator<Item = (&str, Date)> {
+        let books = self.version.split('+').filter_map(|book| book.split_once('@'));
+        books.filter_map(|(name, date)| Some((name, date.parse().ok()?)))
+    }
+
     /// The books and their versions: `overrides@2026-12-01+builtin@2026-11-20`.
     #[must_use]
     pub fn version(&self) -> &str {

@@ -251,6 +251,8 @@ fn a_damaged_journal_starts_nothing_until_it_is_to_be_salvaged() {
     assert_eq!(fs::read(&segment).expect("the segment"), bytes, "nothing was changed");
 
     let gateway = before(&engine).with("ledger: {recovery: salvage}").start_in(folder);
+    let is_told = |line| line == "taximeter_ledger_entries_lost_total 1";
+    assert!(gateway.metrics().lines().any(is_told), "{}", gateway.metrics());
     serve(&engine, &gateway, 1);
     let records = gateway.await_records(4);
     let ids: Vec<_> = records.iter().map(|record| &record["id"]).collect();

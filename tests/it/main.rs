@@ -23,6 +23,7 @@ mod sidecar;
 mod simulated;
 mod stored;
 mod volume;
+mod watched;
 
 mod access_log;
 mod addresses;
@@ -101,6 +102,7 @@ mod robust_connections;
 mod rolling;
 mod room;
 mod routes;
+mod running_streams;
 mod running_usage;
 mod sealed_days;
 mod segments;

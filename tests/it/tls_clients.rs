@@ -63,7 +63,7 @@ impl Papers {
         }
     }
 
-    fn tls(&self, more: &str) -> String {
+    pub(crate) fn tls(&self, more: &str) -> String {
         let folder = self.folder.path().display();
         format!("tls: {{cert: \"{folder}/tls.crt\", key: \"{folder}/tls.key\"{more}}}")
     }

@@ -92,6 +92,8 @@ fn overrides_come_before_the_built_in_book_and_a_providers_own_before_any_provid
     assert_eq!(found(&book, &query("openai", "gpt-5", "")), "overrides@undated#gpt-5");
     assert_eq!(found(&book, &query("openai", "gpt-4o", "")), "builtin@2026-11-25#openai/gpt-4o");
     assert_eq!(book.version(), "overrides@undated+builtin@2026-11-25");
+    let dates: Vec<_> = book.dates().map(|(name, date)| (name, date.to_string())).collect();
+    assert_eq!(dates, [("builtin", "2026-11-25".to_owned())]);
 }
 
 #[test]

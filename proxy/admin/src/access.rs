@@ -22,8 +22,8 @@ use taximeter_net::serving::Caller;
 use super::console;
 use super::problem::ApiError;
 
-/// Passes a request on if the client may do what it asks for. Probes and the console's own files are
-/// for everybody.
+/// Passes a request on if the client may do what it asks for. Probes, the console's own files and the
+/// pages about alerts are for everybody.
 pub(super) async fn authorise(
     State(gateway): State<Arc<Gateway>>,
     Extension(caller): Extension<Caller>,
@@ -101,7 +101,8 @@ fn is_foreign(uri: &Uri, headers: &HeaderMap) -> bool {
 
 /// Whether a path says nothing about the gateway but that it runs.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz") || path.starts_with(console::FILES)
+    let open = [console::FILES, console::RUNBOOKS];
+    matches!(path, "/healthz" | "/readyz") || open.iter().any(|open| path.starts_with(open))
 }
 
 /// The token in the headers: a bearer token, or the password of any user.

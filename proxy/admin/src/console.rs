@@ -12,6 +12,7 @@ mod prices;
 mod refusals;
 mod request;
 mod requests;
+mod runbooks;
 mod span;
 mod spend;
 mod sums;
@@ -33,6 +34,9 @@ use super::state::InForce;
 /// The path of the console's own files. They need no token.
 pub(super) const FILES: &str = "/console/";
 
+/// The path of the pages about alerts. They need none either.
+pub(super) const RUNBOOKS: &str = "/runbooks/";
+
 /// The pages and their files.
 pub(super) fn router() -> Router<InForce> {
     Router::new()
@@ -45,6 +49,7 @@ pub(super) fn router() -> Router<InForce> {
         .route(page::BILL, get(bill::bill))
         .route(page::PRICES, get(prices::prices))
         .route(page::UPSTREAMS, get(upstreams::upstreams))
+        .route("/runbooks/{page}", get(runbooks::page))
         .route(assets::STYLE, get(assets::style))
         .route(assets::SCRIPT, get(assets::script))
         .route(assets::ICON, get(assets::icon))

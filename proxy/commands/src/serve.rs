@@ -1,5 +1,6 @@
 //! `taximeter serve`: starts the gateway, runs it, and drains it at the end.
 
+mod facts;
 mod keeping;
 mod old_records;
 mod reload;
@@ -261,6 +262,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     keeping::write_refusals(&gateway);
     keeping::set_rejected_aside(&gateway, recovery.rejected);
     old_records::start(&gateway);
+    facts::start(current.clone());
     let store = keeping::StoreThreads::start(&gateway, current.clone())?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;

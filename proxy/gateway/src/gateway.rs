@@ -18,9 +18,8 @@ use taximeter_net::upstream::Dialer;
 use taximeter_store::feeder::Feeding;
 use taximeter_system::clock;
 use taximeter_system::memory::Memory;
-use taximeter_system::process::Footprint;
+use taximeter_telemetry::Telemetry;
 use taximeter_telemetry::events::{CountSkipped, DialectGuessed, UpstreamRecognised};
-use taximeter_telemetry::{Telemetry, UpstreamVitals, Vitals};
 use taximeter_tokenizer::Tokenizer;
 use tokio::sync::{Semaphore, watch};
 
@@ -114,7 +113,7 @@ pub struct ProcessState {
     draining: AtomicBool,
     in_force: Mutex<InForce>,
     /// Those of the gateway that is in force.
-    upstream_states: Mutex<Vec<Arc<UpstreamState>>>,
+    pub(crate) upstream_states: Mutex<Vec<Arc<UpstreamState>>>,
 }
 
 /// Parts that last as long as the process.
@@ -141,12 +140,12 @@ pub struct Rules {
 
 /// An upstream as requests have found it, for as long as configurations leave it where it is.
 #[derive(Debug, Default)]
-struct UpstreamState {
+pub(crate) struct UpstreamState {
     /// For its row among those that are running.
-    name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// Its `host`.
     host: Option<HeaderValue>,
-    health: Health,
+    pub(crate) health: Health,
     dialect: KnownDialect,
     refused_questions: RefusedQuestions,
     probes: Probes,
@@ -373,28 +372,6 @@ impl ProcessState {
         guarded(&self.telemetry, count)
     }
 
-    /// What is looked up when somebody asks for numbers.
-    pub fn vitals(&self) -> Vitals {
-        let (fed, entries) = (self.feeding.state(), self.journal.sequence());
-        Vitals {
-            entries,
-            healthy: self.journal.is_healthy() && !self.disk_budget.is_full(),
-            dir_bytes: self.disk_budget.bytes(),
-            room: self.disk_budget.room(),
-            days_left: self.disk_budget.growth().and_then(|growth| growth.days_left),
-            store_lag: fed.fed_at.map(|_| entries.saturating_sub(fed.stored)),
-            log_lines_lost: self.telemetry.log.lost(),
-            process: Footprint::now(),
-            upstreams: self.upstreams(),
-        }
-    }
-
-    /// How each upstream does.
-    fn upstreams(&self) -> Vec<UpstreamVitals> {
-        let upstream_states = self.upstream_states.lock().unwrap_or_else(PoisonError::into_inner);
-        upstream_states.iter().map(|state| state.health.vitals(state.name.clone())).collect()
-    }
-
     /// Whether requests can be reserved: what is written, and where to.
     pub fn takes_entries(&self) -> bool {
         self.journal.is_open() && !self.disk_budget.refuses()
@@ -470,8 +447,8 @@ fn guarded<T>(telemetry: &Telemetry, count: impl FnOnce() -> T) -> Option<T> {
 mod tests {
     use super::*;
     use taximeter_system::clock;
-    use taximeter_telemetry::ExpositionFormat;
     use taximeter_telemetry::log::{Log, LogFormat};
+    use taximeter_telemetry::{ExpositionFormat, Vitals};
 
     #[test]
     fn a_count_that_panics_is_none_and_told_of() {

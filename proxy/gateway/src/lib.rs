@@ -158,3 +158,4 @@ pub mod reload;
 pub mod tariffs;
 pub mod tokenizers;
 mod unseen;
+mod vitals;

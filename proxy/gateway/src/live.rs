@@ -134,6 +134,12 @@ impl Live {
     pub fn requests(&self) -> Vec<Arc<RunningRequest>> {
         self.requests.iter().map(|request| request.value().clone()).collect()
     }
+
+    /// How long the oldest one has run. Zero without one.
+    pub fn oldest_age(&self, now: Instant) -> Duration {
+        let began = self.requests.iter().map(|request| request.value().info.started).min();
+        began.map_or(Duration::ZERO, |began| now.saturating_duration_since(began))
+    }
 }
 
 impl LiveHandle {
@@ -142,16 +148,18 @@ impl LiveHandle {
         self.request.stage.store(stage as u8, Relaxed);
     }
 
-    /// So many events with generated content have come, the last of them `now`.
-    pub(crate) fn generated(&self, now: Instant, chunks: u64) {
+    /// So many events with generated content have come, the last of them `now`. Whether they are the
+    /// first.
+    pub(crate) fn generated(&self, now: Instant, chunks: u64) -> bool {
         let request = &*self.request;
         // One thread writes: what is read here is what it wrote.
-        if request.chunks.load(Relaxed) == chunks {
-            return;
+        let before = request.chunks.load(Relaxed);
+        if before == chunks {
+            return false;
         }
         let elapsed = now.saturating_duration_since(request.info.started);
         let micros = elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros());
-        if request.chunks.load(Relaxed) == 0 {
+        if before == 0 {
             request.first_token.store(micros, Relaxed);
             self.reached(Stage::Generating);
         } else {
@@ -163,6 +171,7 @@ impl LiveHandle {
         }
         request.latest_token.store(micros, Relaxed);
         request.chunks.store(chunks, Relaxed);
+        before == 0
     }
 
     /// It has used so much.
@@ -223,10 +232,11 @@ mod tests {
         handle.reached(Stage::Sent);
         assert_eq!(stage(), Some(Stage::Sent));
         handle.reached(Stage::Answered);
-        handle.generated(started + Duration::from_millis(1), 0);
+        assert!(!handle.generated(started + Duration::from_millis(1), 0));
         assert_eq!(stage(), Some(Stage::Answered));
         for (millis, chunks) in [(5, 1), (9, 3), (10, 3), (12, 4)] {
-            handle.generated(started + Duration::from_millis(millis), chunks);
+            let is_first = handle.generated(started + Duration::from_millis(millis), chunks);
+            assert_eq!(is_first, millis == 5);
         }
         handle.used(Some(12), None);
         let expected = Seen {
@@ -239,9 +249,11 @@ mod tests {
             output_tokens: None,
         };
         assert_eq!(seen(), Some(expected));
+        assert_eq!(live.oldest_age(started + Duration::from_secs(7)), Duration::from_secs(7));
         handle.reached(Stage::Settling);
         assert_eq!(stage(), Some(Stage::Settling));
         drop(handle);
         assert_eq!(seen(), None);
+        assert_eq!(live.oldest_age(started + Duration::from_secs(7)), Duration::ZERO);
     }
 }

@@ -15,8 +15,9 @@ use taximeter_system::clock;
 
 use super::disk::Kernel;
 use super::files;
+use super::foresight::History;
 use super::pace::{self, KEPT_BYTES, Kept};
-use super::room::{Plan, Removable, Room, RoomLimits, Supply, Usage, Volume, plan};
+use super::room::{self, Filler, Plan, Removable, Room, RoomLimits, Supply, Usage, Volume, plan};
 
 /// Between two looks.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
@@ -30,6 +31,8 @@ const EXT4_RESERVED_OF: u64 = 50;
 const EXT4_RESERVED_BLOCKS_MAX: u64 = 4096;
 /// The file that says what is known of the room.
 const ROOM: &str = "room.state";
+
+pub use super::foresight::Details;
 
 /// The room of the data directory, as it was when somebody looked.
 #[derive(Debug, Default)]
@@ -51,6 +54,7 @@ struct State {
     /// Bytes in free pages of the store.
     reusable_bytes: u64,
     room: Room,
+    history: History,
     kept: Kept,
     /// The last look.
     looked: Option<Instant>,
@@ -226,6 +230,33 @@ impl DiskBudget {
     /// So many segments may still go.
     pub(super) fn segments_left(&self, count: usize) {
         self.needs_days.store(count == 0, Relaxed);
+    }
+
+    /// Sets what the segments take that may go.
+    pub(super) fn segments(&self, bytes: u64) {
+        self.lock().history.segments_bytes = Some(bytes);
+    }
+
+    /// Sets what the details of days take that may go.
+    pub fn details(&self, details: Details) {
+        self.lock().history.details = Some(details);
+    }
+
+    /// Bytes until new requests find no room, if all history goes that may go. `None` until that is
+    /// known, and where nothing limits them.
+    pub fn room_left(&self) -> Option<u64> {
+        let state = self.lock();
+        let Measured { usage, volume, .. } = state.measured.as_ref()?;
+        let by_volume = volume.bytes.filter(|_| state.room.is_by_volume);
+        let filler = by_volume.map_or(Filler::Own, |volume| room::filler(usage.bytes, volume));
+        let allowance = state.kept.allowance.today(state.history.bytes());
+        state.history.room_left(&state.room, filler, allowance)
+    }
+
+    /// Days of details that the room holds. `None` until that is known, and where nothing limits them.
+    pub fn days_held(&self) -> Option<f64> {
+        let state = self.lock();
+        state.history.days_held(&state.room)
     }
 
     /// Whether there is no room for new requests.

@@ -125,6 +125,7 @@ pub mod disk_budget;
 mod error;
 mod examine;
 mod files;
+mod foresight;
 mod held;
 mod identity;
 mod lock;

@@ -26,6 +26,8 @@ const SEALED_PERIOD: Duration = Duration::from_secs(10);
 /// How often segments are looked for to make room, where none may go now, or where the volume says how
 /// much room there is.
 const ROOM_PERIOD: Duration = Duration::from_secs(10);
+/// How often is looked for what may go, while there is room.
+const COUNT_PERIOD: Duration = Duration::from_secs(60);
 /// How often is kept what is known of the wall clock, while nothing changes.
 const KEPT_PERIOD: Duration = Duration::from_secs(60);
 /// The file that says what is known of the wall clock.
@@ -98,6 +100,7 @@ pub struct Retention {
     written: u64,
     due: Option<Instant>,
     room_due: Option<Instant>,
+    count_due: Option<Instant>,
     clock: ClockTrust,
     /// What the file says of the clock, and when it was written.
     kept: Option<(Kept, Instant)>,
@@ -127,6 +130,7 @@ impl Retention {
             written,
             due: None,
             room_due: None,
+            count_due: None,
             clock,
             kept: None,
             wait,
@@ -204,7 +208,17 @@ impl Retention {
         budget: &DiskBudget,
         now: Instant,
     ) -> Result<Option<MadeRoom>, JournalError> {
-        if !budget.is_short() || self.room_due.is_some_and(|due| now < due) {
+        if !budget.is_short() {
+            if self.count_due.is_none_or(|due| now >= due) {
+                self.count_due = Some(now + COUNT_PERIOD);
+                // Who needs room says what is wrong with them.
+                if let Some(history) = stored().and_then(|done| removable(&self.dir, done).ok()) {
+                    budget.segments(bytes_of(&history));
+                }
+            }
+            return Ok(None);
+        }
+        if self.room_due.is_some_and(|due| now < due) {
             return Ok(None);
         }
         let Some(done) = stored() else { return Ok(None) };
@@ -259,6 +273,35 @@ fn remove_for_room(
     done: (u64, u64),
     budget: &DiskBudget,
 ) -> Result<(Option<MadeRoom>, usize), JournalError> {
+    let mut history = removable(dir, done)?;
+    let plan = budget.plan(&history);
+    let remaining = history.split_off(plan.count);
+    let remaining_bytes = bytes_of(&remaining);
+    budget.segments_left(remaining.len());
+    budget.segments(remaining_bytes);
+    if history.is_empty() {
+        return Ok((None, remaining.len()));
+    }
+    for Removable { path, .. } in &history {
+        files::remove(path, &Kernel).map_err(JournalError::io("remove", path))?;
+    }
+    // Some file systems give blocks back when a removal is on the volume.
+    for dir in [dir.to_owned(), dir.join(CORRECTIONS)] {
+        let _ = Kernel.sync_dir(&dir);
+    }
+    budget.freed(&history, plan.bytes_for_others);
+    let filler = if plan.bytes_for_others > 0 { Filler::Others } else { Filler::Own };
+    let remaining = remaining.len();
+    Ok((Some(MadeRoom { gone: history, filler, remaining, remaining_bytes }), remaining))
+}
+
+fn bytes_of(history: &[Removable]) -> u64 {
+    history.iter().map(|part| part.bytes).sum()
+}
+
+/// The segments of the journals in `dir` that may go for room, the oldest first. The store has all up to
+/// `done`: the last request, and the last correction.
+fn removable(dir: &Path, done: (u64, u64)) -> Result<Vec<Removable>, JournalError> {
     let mut history = Vec::new();
     for (kind, dir, done) in [
         (HistoryKind::Segment, dir.to_owned(), done.0),
@@ -272,25 +315,7 @@ fn remove_for_room(
         }
     }
     history.sort_by_key(|(ended, _)| *ended);
-    let mut history: Vec<_> = history.into_iter().map(|(_, part)| part).collect();
-    let plan = budget.plan(&history);
-    let remaining = history.split_off(plan.count);
-    budget.segments_left(remaining.len());
-    if history.is_empty() {
-        return Ok((None, remaining.len()));
-    }
-    for Removable { path, .. } in &history {
-        files::remove(path, &Kernel).map_err(JournalError::io("remove", path))?;
-    }
-    // Some file systems give blocks back when a removal is on the volume.
-    for dir in [dir.to_owned(), dir.join(CORRECTIONS)] {
-        let _ = Kernel.sync_dir(&dir);
-    }
-    budget.freed(&history, plan.bytes_for_others);
-    let filler = if plan.bytes_for_others > 0 { Filler::Others } else { Filler::Own };
-    let remaining_bytes = remaining.iter().map(|part| part.bytes).sum();
-    let remaining = remaining.len();
-    Ok((Some(MadeRoom { gone: history, filler, remaining, remaining_bytes }), remaining))
+    Ok(history.into_iter().map(|(_, part)| part).collect())
 }
 
 /// Writes over what is kept of the clock, in place: a file that is there needs no more room.

@@ -195,7 +195,7 @@ fn whole(bytes: i128) -> u64 {
     u64::try_from(bytes.max(0)).unwrap_or(u64::MAX)
 }
 
-fn filler(own: u64, volume: Supply) -> Filler {
+pub(super) fn filler(own: u64, volume: Supply) -> Filler {
     if own.saturating_mul(2) < volume.used { Filler::Others } else { Filler::Own }
 }
 
@@ -291,6 +291,12 @@ impl Allowance {
             self.seconds = Some(0);
         }
         self.left
+    }
+
+    /// What may go now of a history of so many bytes, if it were looked for.
+    pub(super) fn today(&self, history_bytes: u64) -> u64 {
+        let begins = self.seconds.is_none_or(|seconds| seconds >= DAY_SECONDS);
+        if begins { self.left.max(history_bytes / DAILY_OF) } else { self.left }
     }
 
     /// So much has gone.

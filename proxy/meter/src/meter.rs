@@ -4,7 +4,7 @@ mod ending;
 
 use std::mem;
 use std::ops::ControlFlow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use taximeter_json::Condensed;
@@ -215,6 +215,12 @@ impl Meter {
     #[must_use]
     pub const fn output_chunks(&self) -> u64 {
         self.reader.timing.output_chunks()
+    }
+
+    /// From the start to the first event with generated content, once that has come.
+    #[must_use]
+    pub const fn time_to_first_token(&self) -> Option<Duration> {
+        self.reader.timing.time_to_first_token()
     }
 
     /// Bytes of generated text that are kept for counting.

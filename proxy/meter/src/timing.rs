@@ -57,6 +57,10 @@ impl TimingRecorder {
         self.timing.output_chunks
     }
 
+    pub(crate) const fn time_to_first_token(&self) -> Option<Duration> {
+        self.timing.time_to_first_token
+    }
+
     pub(crate) fn finish(mut self, now: Instant) -> Timing {
         self.timing.time_to_last_token =
             self.content_at.map(|last| last.saturating_duration_since(self.started_at));

@@ -7,6 +7,7 @@
 //! on new files.
 
 mod contents;
+mod validity;
 
 use std::io;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use tokio_rustls::server::TlsStream;
 use self::contents::Contents;
 
 pub use self::contents::{Files, TlsFault};
+pub use self::validity::Validity;
 
 /// Between two looks at the files, so that what is new holds within a second.
 const LOOK_PERIOD: Duration = Duration::from_millis(500);

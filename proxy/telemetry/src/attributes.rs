@@ -12,6 +12,23 @@ use super::names::key;
 /// The version of HTTP that we speak to engines.
 pub(super) const UPSTREAM_PROTOCOL_VERSION: &str = "1.1";
 
+/// For whom a request is, and who serves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestNames<'a> {
+    /// The tenant.
+    pub tenant: &'a str,
+    /// The operation, as `gen_ai.operation.name` says it.
+    pub operation: &'a str,
+    /// The name of the upstream.
+    pub upstream: &'a str,
+    /// The provider, as `gen_ai.provider.name` says it.
+    pub provider: &'a str,
+    /// The model that the client asked for.
+    pub request_model: Option<&'a str>,
+    /// `model` of the answer, if it has said one.
+    pub response_model: Option<&'a str>,
+}
+
 /// What tells one kind of request from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct RequestKind {
@@ -36,6 +53,17 @@ pub(super) struct RequestKind {
 }
 
 impl RequestKind {
+    fn names(&self) -> RequestNames<'_> {
+        RequestNames {
+            tenant: &self.tenant,
+            operation: &self.operation,
+            upstream: &self.upstream,
+            provider: &self.provider,
+            request_model: self.request_model.as_deref(),
+            response_model: self.response_model.as_deref(),
+        }
+    }
+
     /// Without what clients and engines can choose: what is left is a small fixed set.
     pub(super) fn collapse(&mut self) {
         self.tenant = OTHER.into();
@@ -95,19 +123,8 @@ pub(super) struct Attributes {
 
 impl Attributes {
     pub(super) fn new(kind: &RequestKind, server: Option<&Server>, scheme: &'static str) -> Self {
-        let mut genai = vec![
-            label(key::GEN_AI_OPERATION_NAME, &kind.operation),
-            label(key::GEN_AI_PROVIDER_NAME, &kind.provider),
-            label(key::TENANT, &kind.tenant),
-        ];
         let server = server.map(Server::labels);
-        genai.extend(server.iter().flatten().cloned());
-        for (key, model) in [
-            (key::GEN_AI_REQUEST_MODEL, &kind.request_model),
-            (key::GEN_AI_RESPONSE_MODEL, &kind.response_model),
-        ] {
-            genai.extend(model.as_deref().map(|model| label(key, model)));
-        }
+        let genai = genai(kind.names(), server.as_ref());
         let error = kind.error_type.as_deref().map(|word| label(key::ERROR_TYPE, word));
         Self {
             genai,
@@ -130,6 +147,23 @@ impl Attributes {
     pub(super) fn with(&self, more: impl IntoIterator<Item = Label>) -> Vec<Label> {
         self.genai.iter().cloned().chain(more).collect()
     }
+}
+
+/// Attributes of the GenAI instruments.
+pub(super) fn genai(names: RequestNames<'_>, server: Option<&[Label; 2]>) -> Vec<Label> {
+    let mut labels = vec![
+        label(key::GEN_AI_OPERATION_NAME, names.operation),
+        label(key::GEN_AI_PROVIDER_NAME, names.provider),
+        label(key::TENANT, names.tenant),
+    ];
+    labels.extend(server.into_iter().flatten().cloned());
+    for (key, model) in [
+        (key::GEN_AI_REQUEST_MODEL, names.request_model),
+        (key::GEN_AI_RESPONSE_MODEL, names.response_model),
+    ] {
+        labels.extend(model.map(|model| label(key, model)));
+    }
+    labels
 }
 
 /// How a request ended: its end, the class of the status that its client got, and whose fault it is.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use http::Method;
@@ -12,12 +13,15 @@ use taximeter_ledger::LedgerId;
 use taximeter_system::process::Footprint;
 
 use super::active::{Active, ActiveRequests};
-use super::attributes::Server;
+use super::attributes::{RequestNames, Server};
+use super::exemplar::Origin;
 use super::instruments::{Instruments, Number, Reading, Series};
 use super::names::{Instrument, key};
 use super::prometheus::{Exposition, ExpositionFormat};
 use super::requests::Requests;
 use super::resource::resource;
+use super::streams::StreamSeries;
+use super::wait::Wait;
 
 /// All metrics of a gateway.
 pub struct Metrics {
@@ -54,6 +58,12 @@ pub struct Vitals {
     pub room: Option<Room>,
     /// Days until it has none for new requests; `None` while nobody knows.
     pub days_left: Option<f64>,
+    /// Bytes until it has none, if all goes that may go; `None` while nobody knows.
+    pub room_left: Option<u64>,
+    /// Days of details that it holds; `None` while nobody knows.
+    pub days_held: Option<f64>,
+    /// How long the oldest open request has run.
+    pub oldest_age: Duration,
     /// Journal entries that the store lacks; `None` until it was fed.
     pub store_lag: Option<u64>,
     /// Lines of the log that could not be written since the start.
@@ -151,6 +161,21 @@ impl Metrics {
         self.active.begin(&self.instruments, method, self.scheme)
     }
 
+    /// The series of a stream that an engine has answered well and that still runs.
+    pub fn stream(&self, names: RequestNames<'_>) -> Arc<StreamSeries> {
+        self.requests.stream(names)
+    }
+
+    /// The first token of a stream has come, after this wait.
+    pub fn first_token_came(&self, stream: &StreamSeries, wait: Wait, origin: Origin) {
+        stream.waited(&self.instruments, wait, origin);
+    }
+
+    /// A stream has generated so many more tokens.
+    pub fn generated(&self, stream: &StreamSeries, tokens: u64) {
+        stream.generated(&self.instruments, tokens);
+    }
+
     /// Notes that a request was reserved.
     pub fn settlement_opened(&self) {
         self.open.increment(1.0);
@@ -196,6 +221,9 @@ impl Metrics {
             (Instrument::LedgerSizeMax, vitals.room.and_then(|room| room.bytes_max).map(float)),
             (Instrument::LedgerInodesLeft, vitals.room.and_then(|room| room.files_left).map(float)),
             (Instrument::LedgerDaysLeft, vitals.days_left),
+            (Instrument::LedgerRoomLeft, vitals.room_left.map(float)),
+            (Instrument::DetailsHeld, vitals.days_held),
+            (Instrument::OldestAge, Some(vitals.oldest_age.as_secs_f64())),
             (Instrument::StoreLag, store_lag.map(float)),
             (Instrument::ProcessMemory, process.memory_bytes.map(float)),
             (Instrument::ProcessFiles, process.file_descriptors.map(float)),
@@ -235,6 +263,8 @@ impl Metrics {
         readings.retain(|(instrument, reading)| match instrument {
             Instrument::UpstreamHealthy => is_there(reading),
             Instrument::LedgerDaysLeft => vitals.days_left.is_some(),
+            Instrument::LedgerRoomLeft => vitals.room_left.is_some(),
+            Instrument::DetailsHeld => vitals.days_held.is_some(),
             _ => true,
         });
         readings

@@ -155,8 +155,8 @@ instruments! {
     FirstTokenWait: "taximeter.first_token.wait", Histogram(FIRST_TOKEN), "s", Any,
         &[REQUEST, &[key::STREAM, key::OUTCOME]],
         "Wait until the first content came (`token`), the client left (`left`), or engine or gateway \
-         failed (`failed`). Without a stream: until all of it. Without requests that were refused \
-         for a mistake.";
+         failed (`failed`), told then. Without a stream: until all of it. Without requests that were \
+         refused for a mistake.";
     ServerTimePerOutputToken: metric::GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Histogram(PER_TOKEN),
         "s", Any, &[REQUEST], "Time per output token after the first.";
     HttpServerRequestDuration: metric::HTTP_SERVER_REQUEST_DURATION, Histogram(HTTP), "s", Any,
@@ -184,6 +184,11 @@ instruments! {
     Tokens: "taximeter.tokens", Counter, "{token}", Any,
         &[REQUEST, &[key::GEN_AI_TOKEN_TYPE, key::SOURCE]],
         "Tokens, by type and by the source of the number.";
+    RunningOutput: "taximeter.output.running", Counter, "{token}", Any,
+        &[&[key::GEN_AI_REQUEST_MODEL, key::UPSTREAM, key::TENANT]],
+        "Output tokens of streams while they run, told each second, by an estimate where the engine \
+         does not say them, and the rest at the end. What was told too much is not taken back: \
+         `taximeter.tokens` has the number that was settled.";
     Usage: "taximeter.usage", Counter, "{request}", Any,
         &[REQUEST, &[key::SOURCE, key::USAGE_REASON]],
         "Requests that owe something, by the weakest source of what they used, and by the reason for \
@@ -260,12 +265,27 @@ instruments! {
         "Panics in the gateway. The task that panicked has ended.";
     RequestsOpen: "taximeter.requests.open", UpDownCounter, "{request}", Any, &[],
         "Admitted requests that have not ended.";
+    OldestAge: "taximeter.requests.oldest_age", Gauge, "s", Any, &[],
+        "Since when the oldest open request has run. 0 without one.";
+    AgeMax: "taximeter.requests.age_max", Gauge, "s", Any, &[],
+        "How long a request may take: `limits.request_timeout_seconds`.";
+    StartTime: "taximeter.start_time", Gauge, "s", Any, &[],
+        "When the process has started, since 1970.";
+    PricesDate: "taximeter.prices.date", Gauge, "s", Any, &[&[key::KIND]],
+        "The date of a price book in seconds since 1970, by book: `builtin` or `overrides`. Absent if \
+         the book has none.";
+    CertificateBegin: "taximeter.tls.not_before", Gauge, "s", Any, &[&[key::KIND]],
+        "When a certificate of the gateway begins to be valid, in seconds since 1970: that of `listen`, \
+         `admin` or `otlp`.";
+    CertificateEnd: "taximeter.tls.not_after", Gauge, "s", Any, &[&[key::KIND]],
+        "When it, or one that has signed it, ends, in seconds since 1970.";
     LedgerEntries: "taximeter.ledger.entries", Counter, "{entry}", Any, &[],
         "Entries in the journal.";
     PendingDropped: "taximeter.ledger.pending.dropped", Counter, "{request}", Any, &[],
         "Requests in the background that the ledger no longer waits for. Their cost stays unknown.";
     EntriesLost: "taximeter.ledger.entries.lost", Counter, "{entry}", Any, &[],
-        "Entries that the ledger did not accept.";
+        "Entries that the ledger did not accept, and those that a start had to leave out, because they \
+         could not be read: at most so many.";
     EntriesRejected: "taximeter.ledger.entries.rejected", Counter, "{entry}", Any, &[],
         "Ledger entries that could not be read and were set aside.";
     LedgerSlow: "taximeter.ledger.slow", Counter, "{event}", Any, &[],
@@ -297,6 +317,14 @@ instruments! {
         "Days until the data directory has no room for new requests, at the rate of the last one or \
          two days. Absent until that is known, which takes an hour, and while the directory does \
          not grow.";
+    LedgerRoomLeft: "taximeter.ledger.room_left", Gauge, "By", Any, &[],
+        "Bytes until the data directory has no room for new requests, if all goes that may go to make \
+         room. Absent until that is known, and if nothing limits them.";
+    DetailsHeld: "taximeter.ledger.details.days_held", Gauge, "d", Any, &[],
+        "Days of records of requests that the room holds, at the rate of the last week. Absent until the \
+         first day is sealed, if nothing limits the room, and if a database has the records.";
+    DetailsKeep: "taximeter.ledger.details.keep_days", Gauge, "d", Any, &[],
+        "For how many days records are to be kept: `ledger.records_keep_days`.";
     LedgerHistoryRemoved: "taximeter.ledger.history.removed", Counter, "{file}", Any,
         &[&[key::CAUSE]],
         "Files of the ledger's history that were removed before their time to make room, by who has \

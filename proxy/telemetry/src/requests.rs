@@ -9,7 +9,9 @@ use dashmap::DashMap;
 use http::{Method, Version};
 use taximeter_ledger::{End, PendingRequest, Record};
 
-use super::attributes::{Attributes, RequestKind, Server, http_client, http_server, method_label};
+use super::attributes::{
+    Attributes, RequestKind, RequestNames, Server, http_client, http_server, method_label,
+};
 use super::bounded::Bounded;
 use super::exemplar::Origin;
 use super::fault::Fault;
@@ -17,6 +19,7 @@ use super::instruments::Instruments;
 use super::names::key;
 use super::recorded::{Completed, RecordedRequest};
 use super::series::KindSeries;
+use super::streams::{StreamSeries, Streams};
 use super::wait::Wait;
 
 /// Model names that get a label of their own.
@@ -58,6 +61,7 @@ pub(super) struct Requests {
     kinds: DashMap<RequestKind, Arc<KindSeries>>,
     /// Kinds that have series of their own.
     kinds_max: usize,
+    streams: Streams,
     tenants: Bounded,
     models: Bounded,
     errors: Bounded,
@@ -76,6 +80,7 @@ impl Requests {
         Self {
             kinds: DashMap::new(),
             kinds_max,
+            streams: Streams::new(kinds_max),
             tenants: Bounded::new(key::TENANT, tenants_max),
             models: Bounded::new(key::GEN_AI_REQUEST_MODEL, MODELS_MAX),
             errors: Bounded::new(key::ERROR_TYPE, ERRORS_MAX),
@@ -90,6 +95,7 @@ impl Requests {
         if *before != servers {
             *before = servers;
             self.kinds.clear();
+            self.streams.clear();
         }
     }
 
@@ -154,6 +160,22 @@ impl Requests {
             status: record.status,
         };
         self.series(kind).record(request);
+    }
+
+    /// The series of a stream that an engine has answered well and that still runs.
+    pub(super) fn stream(&self, names: RequestNames<'_>) -> Arc<StreamSeries> {
+        let request_model = names.request_model.map(|model| self.models.label(model));
+        let response_model = match names.response_model {
+            // Most engines answer with the name that they were asked for.
+            same if same == names.request_model => request_model,
+            other => other.map(|model| self.models.label(model)),
+        };
+        let tenant = self.tenants.label(names.tenant);
+        let names = RequestNames { tenant, request_model, response_model, ..names };
+        self.streams.series(names, || {
+            let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+            servers.iter().find(|server| *server.name == *names.upstream).map(Server::labels)
+        })
     }
 
     /// Records what a request has used that was pending when it ended.

@@ -199,16 +199,12 @@ impl KindSeries {
 
     /// Records how long a request waited for its first token.
     pub(super) fn wait(&self, to: &Instruments, wait: Option<Wait>, origin: Origin) {
-        let Some(Wait { is_stream, outcome, duration }) = wait else { return };
+        let Some(wait) = wait else { return };
         let [whole, streams] = &self.waits;
-        let slots = if is_stream { streams } else { whole };
-        let Some(slot) = slots.get(outcome as usize) else { return };
-        slot.get_or_init(|| {
-            let stream = is_stream.then(|| Label::new(key::STREAM, "true"));
-            let outcome = Label::new(key::OUTCOME, outcome.as_str());
-            to.buckets(Instrument::FirstTokenWait, self.with(stream.into_iter().chain([outcome])))
-        })
-        .record_from(duration.as_secs_f64(), origin);
+        let slots = if wait.is_stream { streams } else { whole };
+        let Some(slot) = slots.get(wait.outcome as usize) else { return };
+        slot.get_or_init(|| to.buckets(Instrument::FirstTokenWait, self.with(wait.labels())))
+            .record_from(wait.duration.as_secs_f64(), origin);
     }
 
     fn with(&self, more: impl IntoIterator<Item = Label>) -> Vec<Label> {

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use ::metrics::Label;
+
+use super::names::key;
+
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitOutcome {
@@ -22,6 +26,14 @@ pub struct Wait {
     pub outcome: WaitOutcome,
     /// From the head of the request to the end of the wait.
     pub duration: Duration,
+}
+
+impl Wait {
+    /// What distinguishes it among the waits of the same kind of request.
+    pub(super) fn labels(&self) -> impl Iterator<Item = Label> {
+        let stream = self.is_stream.then(|| Label::new(key::STREAM, "true"));
+        stream.into_iter().chain([Label::new(key::OUTCOME, self.outcome.as_str())])
+    }
 }
 
 impl WaitOutcome {

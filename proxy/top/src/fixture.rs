@@ -49,7 +49,7 @@ impl Gateway {
         );
         let cost = f64::from(requests) * 0.001;
         let (input, output) = (requests * 100, requests * 50);
-        let name = "gen_ai_server_time_to_first_token_seconds_bucket";
+        let name = "taximeter_first_token_wait_seconds_bucket";
         let _ = write!(
             self.metrics,
             "taximeter_requests_total{{{labels},taximeter_end=\"complete\"}} {requests}\n\
@@ -61,7 +61,11 @@ impl Gateway {
         let first = bounds.iter().position(|known| *known == bound).unwrap();
         for (at, le) in bounds.iter().enumerate() {
             let below = if at >= first { requests } else { 0 };
-            let _ = writeln!(self.metrics, "{name}{{{labels},le=\"{le}\"}} {below}");
+            let _ = writeln!(
+                self.metrics,
+                "{name}{{{labels},taximeter_stream=\"true\",le=\"{le}\"}} {below}\n\
+                 {name}{{{labels},le=\"{le}\"}} 1000"
+            );
         }
         self
     }

@@ -17,8 +17,8 @@ const REQUESTS: &str = "taximeter_requests_total";
 const TOKENS: &str = "taximeter_tokens_total";
 const COST: &str = "taximeter_cost_total";
 const UNPRICED: &str = "taximeter_unpriced_total";
-const FIRST_TOKENS: &str = "gen_ai_server_time_to_first_token_seconds";
-const FIRST_TOKENS_BUCKET: &str = "gen_ai_server_time_to_first_token_seconds_bucket";
+const FIRST_TOKENS: &str = "taximeter_first_token_wait_seconds";
+const FIRST_TOKENS_BUCKET: &str = "taximeter_first_token_wait_seconds_bucket";
 /// The label value of tenants or models without their own series.
 const OTHER: &str = "other";
 /// The name for requests without a model.
@@ -119,7 +119,7 @@ pub(super) struct Sums {
     pub(super) cost: f64,
     /// OpenRequests of unknown cost.
     pub(super) unpriced: f64,
-    /// Times to first token of finished streams.
+    /// Waits of streams for their first token, whatever ended them.
     pub(super) first_tokens: Distribution,
 }
 
@@ -176,7 +176,8 @@ impl Sample {
                 TOKENS if of_type("input") => add(&|sums| sums.input_tokens += value),
                 TOKENS if of_type("output") => add(&|sums| sums.output_tokens += value),
                 UNPRICED => add(&|sums| sums.unpriced += value),
-                FIRST_TOKENS_BUCKET => {
+                // Without a stream the first token comes with the whole answer.
+                FIRST_TOKENS_BUCKET if series.label("taximeter_stream").is_some() => {
                     if let Some(bound) = bound() {
                         add(&|sums| sums.first_tokens.add(bound, value));
                     }

@@ -75,7 +75,7 @@ pub(super) struct Rates {
     pub(super) requests: f64,
     pub(super) input_tokens: f64,
     pub(super) output_tokens: f64,
-    /// Time to first token of finished streams, in seconds. `None` without such streams.
+    /// Wait of streams for their first token, in seconds, told when it ends. `None` without any.
     pub(super) first_token_p50: Option<Quantile>,
     pub(super) first_token_p95: Option<Quantile>,
     /// Spend per hour. Requests without a known price are not in it.
@@ -91,6 +91,6 @@ pub(super) struct Rates {
 pub(super) struct Point {
     /// Output tokens per second.
     pub(super) output_tokens: Option<f64>,
-    /// Median time to first token of the streams that ended shortly before, in seconds.
+    /// Median wait for a first token that ended shortly before, in seconds.
     pub(super) first_token: Option<f64>,
 }

@@ -35,7 +35,7 @@ p  Space          pause or resume
 ?                 open or close this help
 
 Rates are over the last minute. Tokens count while they stream.
-Requests, spend and time to first token (TTFT) count at the end.
+Time to first token (TTFT) counts when it comes, requests later.
 live    requests that run now
 stall   longest gap between two tokens
 12.3+   some requests have no known price

@@ -46,6 +46,7 @@ pub(super) fn start(gateway: &Arc<Gateway>, bell: Bell) -> anyhow::Result<Option
                 bell.ring();
             }
         }
+        budget.details(sealer.details(clock::wall())?);
         // Nothing goes by age while the clock is in doubt.
         if let Some(until) = wait.time().and_then(|now| now.checked_sub(keep).ok()) {
             let old = sealer.remove_old_days(until, clock::wall(), look.go_on)?;

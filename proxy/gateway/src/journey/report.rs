@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
-use taximeter_ledger::{End, Record, VoidReason};
+use taximeter_ledger::{End, Record, RecordTiming, VoidReason};
 use taximeter_meter::Measurement;
 use taximeter_system::clock;
 use taximeter_telemetry::ended::Onward;
@@ -17,7 +17,7 @@ use taximeter_telemetry::events::{
     Called, Http, OperationFailed, RequestPassed, RequestRefused, RequestSettled, RequestVoided,
 };
 use taximeter_telemetry::trace::Found;
-use taximeter_telemetry::{Failed, Origin};
+use taximeter_telemetry::{Failed, Origin, StreamSeries};
 
 use super::identify::tenant::Caller;
 use super::identify::{self, Arrival};
@@ -189,6 +189,24 @@ pub(super) struct UnusedOutcome {
     pub(super) end: End,
     /// The status that the client got.
     pub(super) told: Option<u16>,
+}
+
+/// The first token of a stream has come. Whether its wait was told: it may wait for none.
+pub(super) fn first_token_came(
+    in_flight: &InFlight,
+    series: &StreamSeries,
+    first: Duration,
+) -> bool {
+    let Some(wait) = in_flight.wait((End::Complete, None), Some(first), first) else {
+        return false;
+    };
+    let (call, telemetry) = (&in_flight.call, &in_flight.gateway.telemetry);
+    let timing =
+        RecordTiming { time_to_first_token: Some(first.as_secs_f64()), ..RecordTiming::default() };
+    let trace = telemetry.fate(call.id, call.trace, false, Some(&timing)).found;
+    let origin = Origin { request: call.id, trace, at: clock::wall() };
+    telemetry.metrics.first_token_came(series, wait, origin);
+    true
 }
 
 /// A request ended with a record. Its spans, if they are kept, end when what is returned is dropped.

@@ -12,8 +12,10 @@ mod plain;
 mod progress;
 mod record;
 mod region;
+mod running;
 mod settling;
 mod shown;
+mod told;
 mod unused;
 mod usage;
 
@@ -37,6 +39,7 @@ use crate::live::{RequestInfo, Stage};
 use head::read_head;
 use in_flight::{AnswerHead, Asked, InFlight, InFlightStage, Prompt};
 use shown::Shown;
+use told::ToldStream;
 
 pub(crate) use record::Receipt;
 pub(crate) use settling::Settling;
@@ -105,6 +108,7 @@ impl Settlement {
             tries: Vec::new(),
             stage: InFlightStage::Reserved,
             refused: None,
+            told: ToldStream::default(),
         }))))
     }
 

@@ -11,7 +11,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{Error, RootCertStore, ServerConfig};
 
 /// Longest file that is read, in bytes; a chain has some ten thousand.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+pub(super) const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The PEM files with the certificate, the key and the authorities of clients.
 #[derive(Debug, Clone)]

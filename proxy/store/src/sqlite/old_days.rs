@@ -4,12 +4,15 @@
 use jiff::Timestamp;
 use taximeter_database::error::StoreError;
 use taximeter_database::gone::{GoneCause, GoneDay};
-use taximeter_journal::disk_budget::DiskBudget;
+use taximeter_journal::disk_budget::{Details, DiskBudget};
 use taximeter_journal::room::{Filler, HistoryKind, Removable};
 
-use super::days::{self, Interrupt, LiveFile};
+use super::days::{self, DAY_MICROS, Interrupt, LiveFile};
 use super::retire::OldDay;
 use super::sealer::Sealer;
+
+/// What a day takes is known from so many of the newest ones.
+const NEWEST_DAYS: usize = 7;
 
 /// Days that lost their details to make room.
 #[derive(Debug)]
@@ -116,6 +119,30 @@ impl Sealer {
             Err(StoreError::DayFile { .. } | StoreError::HoursFile { .. }) => Ok(Removed::KeptBack),
             Err(fault) => Err(fault),
         }
+    }
+
+    /// What the details of days take that may go: nothing before the first of them has files.
+    ///
+    /// Errors: `Unavailable`, `Damaged`.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn details(&self, now: Timestamp) -> Result<Details, StoreError> {
+        let files = self.sqlite.ask(days::all)?;
+        let bytes = |files: &[LiveFile]| files.iter().map(|file| file.bytes).sum::<u64>();
+        let mut days: Vec<_> = files.chunk_by(|a, b| a.day == b.day).map(bytes).collect();
+        let Some(oldest) = files.first().map(|file| file.day) else {
+            return Ok(Details::default());
+        };
+        let all = bytes(&files);
+        // Of a day that is not over, only a part may have left the tables.
+        let is_over = |file: &LiveFile| file.day + DAY_MICROS <= now.as_microsecond();
+        if !files.last().is_some_and(is_over) {
+            days.pop();
+        }
+        let newest: Vec<_> = days.iter().rev().take(NEWEST_DAYS).collect();
+        let sum = newest.iter().copied().sum::<u64>() as f64;
+        let bytes_a_day = if newest.is_empty() { 0.0 } else { sum / newest.len() as f64 };
+        let days = (now.as_microsecond() - oldest).max(0) as f64 / DAY_MICROS as f64;
+        Ok(Details { bytes: all, days, bytes_a_day })
     }
 
     /// The days that have files of requests, the oldest first.

@@ -28,6 +28,11 @@ impl Event for JournalChanged<'_> {
                 let requests = usize::try_from(*requests).unwrap_or(usize::MAX);
                 to.count(Instrument::PendingDropped, requests, &[]);
             }
+            // What a power cut took was not synced, so nobody was promised it.
+            taximeter_journal::Event::Salvaged(loss) if loss.torn_bytes.is_none() => {
+                let entries = usize::try_from(loss.entries).unwrap_or(usize::MAX);
+                to.count(Instrument::EntriesLost, entries, &[]);
+            }
             _ => {}
         }
     }

@@ -88,7 +88,7 @@ impl InFlight {
     }
 
     /// The wait for its first token, which came after `first` if it came. `None` if it waits for
-    /// none, or was refused for a mistake of its client.
+    /// none, was refused for a mistake of its client, or was told of before.
     pub(super) fn wait(
         &self,
         (end, fault): (End, Option<Fault>),
@@ -113,7 +113,7 @@ impl InFlight {
                 (WaitOutcome::Failed, whole)
             }
         };
-        waits.then_some(Wait { is_stream, outcome, duration })
+        (waits && !self.told.has_wait).then_some(Wait { is_stream, outcome, duration })
     }
 }
 

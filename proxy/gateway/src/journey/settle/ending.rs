@@ -70,7 +70,7 @@ impl InFlight {
             return Delivery { forward: data, hold: Bytes::new() };
         };
         let delivery = meter.on_bytes(now, data);
-        live.generated(now, meter.output_chunks());
+        let is_first = live.generated(now, meter.output_chunks());
         let choose = |meter: &Meter| {
             let recounts = gateway.upstream(asked.upstream).recount;
             let models = asked.models(gateway, meter.response_model());
@@ -80,6 +80,9 @@ impl InFlight {
             Next::Nothing => {}
             Next::Load(tokenizer) => gateway.process().load(tokenizer),
             Next::Panicked => gateway.telemetry.emit(&CountSkipped { cause: "panic" }),
+        }
+        if is_first {
+            self.tell_first_token();
         }
         delivery
     }
@@ -178,6 +181,7 @@ impl InFlight {
         }
         self.remember(&record);
         let receipt = Receipt::of(&record, self.owes_receipt());
+        self.tell_rest(&record);
         let closing = report::settled(self, &record, measurement);
         let entry = Entry::Post(Box::new(record));
         let limit = self.gateway.config.limits.ledger_write_timeout;

@@ -13,6 +13,7 @@ use taximeter_telemetry::ended::Try;
 
 use super::count::Input;
 use super::passing::Passing;
+use super::told::ToldStream;
 use crate::contexts::PromptContext;
 use crate::gateway::{Gateway, HeldBytes};
 use crate::journey::identify::Call;
@@ -45,6 +46,8 @@ pub struct InFlight {
     pub(super) stage: InFlightStage,
     /// Status and word of what the client is told in place of an answer.
     pub(crate) refused: Option<(u16, &'static str)>,
+    /// What metrics were told of it while it runs.
+    pub(crate) told: ToldStream,
 }
 
 /// What a request asks for, and of whom.

@@ -37,6 +37,7 @@ impl InFlight {
             return;
         }
         self.live.used(usage.input_tokens, usage.output_tokens);
+        self.tell_output(usage.output_tokens);
         let entry = Entry::Progress(Box::new(Progress {
             id: self.call.id,
             at: clock::wall(),
