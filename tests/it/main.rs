@@ -78,6 +78,7 @@ mod no_model;
 mod old_details;
 mod operations;
 mod otlp;
+mod otlp_away;
 mod otlp_logs;
 mod own_credential;
 mod postgres;

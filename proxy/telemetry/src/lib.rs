@@ -37,9 +37,13 @@
 //! # Pushes
 //!
 //! `pusher.rs` sends metrics, spans and logs. It knows only bytes: a source of batches, a
-//! collector, and when to try again. A new signal needs a source and nothing more. Each round
-//! begins with the current values: a collector that was away misses samples of time, never counts.
-//! For deltas the source keeps what the collector has taken of each series.
+//! collector, and when to try again. A new signal needs a source and nothing more. Each round of
+//! metrics begins with the current values: a collector that was away misses samples of time, never
+//! counts. For deltas the source keeps what the collector has taken of each series.
+//!
+//! Spans and log records come once. A request leaves them in a `queue`, whose bytes are bounded. The
+//! thread of the signal makes compressed batches of them each second, also while a collector is away.
+//! The batches wait in a `backlog` with bounded bytes until the collector has taken them.
 //!
 //! The messages and names come from `opentelemetry-proto` and `opentelemetry-semantic-conventions`.
 //! The SDK is not used: its aggregations would be a second set of numbers, and it cannot take the
@@ -97,6 +101,7 @@ mod trace_context;
 mod traces;
 mod usage_source;
 mod wait;
+mod weight;
 
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -163,8 +168,8 @@ impl Telemetry {
         self.log.limit(&config.limits);
     }
 
-    /// The number of requests with spans, or of lines, that wait for the collector. Metrics never
-    /// wait, because each push has their current values.
+    /// The number of spans, or of log records, that wait for the collector. Metrics never wait,
+    /// because each push has their current values.
     pub fn waiting(&self, signal: &str) -> usize {
         match signal {
             "traces" => self.traces.as_ref().map_or(0, Traces::waiting),
