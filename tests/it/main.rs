@@ -103,6 +103,7 @@ mod rolling;
 mod room;
 mod routes;
 mod running_usage;
+mod scrapers;
 mod sealed_days;
 mod segments;
 mod sockets;

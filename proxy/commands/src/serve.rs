@@ -5,6 +5,7 @@ mod old_records;
 mod reload;
 mod sealing;
 mod senders;
+mod served_models;
 mod signals;
 mod tell;
 
@@ -261,6 +262,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     keeping::write_refusals(&gateway);
     keeping::set_rejected_aside(&gateway, recovery.rejected);
     old_records::start(&gateway);
+    served_models::start(&gateway);
     let store = keeping::StoreThreads::start(&gateway, current.clone())?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;

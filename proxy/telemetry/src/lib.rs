@@ -25,7 +25,9 @@
 //! left out and does not wait.
 //!
 //! `prometheus` writes a scrape piece by piece while it is read. `otlp` makes batches of protobuf.
-//! Both read the same atomics, and neither holds all series at once.
+//! Both read the same atomics, and neither holds all series at once. A series knows when it was made
+//! (`births`): OTLP tells that as its start, and a scraper is told 0 once of a series that it has not
+//! seen (`scrapers`).
 //!
 //! Native histograms need further buckets in every series and every stream, and Prometheus scrapes
 //! them only as protobuf. So they exist only with `native_histograms: on`, or if pushes have
@@ -65,6 +67,7 @@
 
 mod active;
 mod attributes;
+mod births;
 mod bounded;
 pub mod content;
 mod details;
@@ -94,12 +97,14 @@ mod reference;
 mod requests;
 mod resource;
 mod rooms;
+mod scrapers;
 mod series;
 pub mod spans;
 pub mod trace;
 mod trace_context;
 mod traces;
 mod usage_source;
+mod value;
 mod wait;
 mod weight;
 
@@ -127,7 +132,8 @@ pub use metrics::{Metrics, UpstreamCounts, UpstreamVitals, Vitals};
 pub use names::log_event::LogEvent;
 pub use prometheus::{Exposition, ExpositionFormat};
 pub use recorded::Completed;
-pub use requests::Failed;
+pub use requests::{Failed, MODELS_MAX};
+pub use scrapers::{Scraper, ScraperId};
 pub use trace_context::TraceContext;
 pub(crate) use traces::Traces;
 pub use wait::{Wait, WaitOutcome};
