@@ -1,7 +1,6 @@
 //! Spans and log records wait for a collector that is away, busy or silent, and come once.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -139,7 +138,7 @@ fn what_a_collector_takes_while_the_gateway_ends_is_not_sent_again() {
     gateway.terminate();
     gateway.await_event("draining");
     // It is about to end, or ends already: either is fine.
-    std::thread::sleep(Duration::from_millis(300));
+    gateway.await_refusal();
     connection.send(TAKEN);
     heard.next(&collector, None);
     assert!(gateway.exit().0.success());
