@@ -63,6 +63,13 @@ impl Process {
         CpuTime::of(&self.child.id().to_string())
     }
 
+    /// The same of the threads whose names begin so.
+    ///
+    /// Errors: the process is gone.
+    pub fn cpu_of_threads(&self, name: &str) -> Result<CpuTime> {
+        CpuTime::of_threads(&self.child.id().to_string(), name)
+    }
+
     /// Resident memory, in KiB.
     pub fn resident_kib(&self) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
@@ -90,11 +97,20 @@ pub struct CpuTime(BTreeMap<u32, u64>);
 impl CpuTime {
     /// Reads it; `pid` is a number or `self`.
     pub fn of(pid: &str) -> Result<Self> {
+        Self::of_threads(pid, "")
+    }
+
+    /// The same of threads whose names begin so.
+    fn of_threads(pid: &str, name: &str) -> Result<Self> {
         let mut threads = BTreeMap::new();
         for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
             let thread = thread?;
             let id = thread.file_name().to_string_lossy().parse()?;
             // A thread that ends meanwhile has nothing to read.
+            let named = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+            if !named.starts_with(name) {
+                continue;
+            }
             let text = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
             let nanos = text.split_whitespace().next().unwrap_or("0").parse()?;
             threads.insert(id, nanos);

@@ -70,6 +70,12 @@ impl ModelPattern {
         Self("*".to_owned())
     }
 
+    /// The one model that it matches; `None` if it matches several.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        (!self.0.contains('*')).then_some(&self.0)
+    }
+
     /// Whether the pattern matches every model.
     fn is_any(&self) -> bool {
         self.0.bytes().all(|byte| byte == b'*')
@@ -357,6 +363,8 @@ mod tests {
         assert!(fits("gpt-*", "gpt-") && !fits("gpt-*", "xgpt-4"));
         assert!(fits("*-embed-*", "a-embed-b") && !fits("*-embed-*", "a-embedb"));
         assert!(fits("a*a", "aa") && !fits("a*a", "a"));
+        let name = |pattern| ModelPattern::new(pattern).unwrap().name().map(str::to_owned);
+        assert_eq!((name("gpt-4o").as_deref(), name("gpt-*")), (Some("gpt-4o"), None));
         assert!(fits("a**b", "ab") && fits("*b*c", "abbcc") && !fits("*bc*bc", "abc"));
     }
 

@@ -251,10 +251,15 @@ fn a_collector_that_takes_a_push_and_never_answers_costs_requests_nothing() {
     for _ in 0..20 {
         exchange(&gateway, &engine);
     }
-    // What it does not take makes room for what comes.
-    for signal in ["metrics", "traces", "logs"] {
+    // Of metrics the next round tells more; spans and lines wait.
+    let metrics = "taximeter_otlp_signal=\"metrics\"";
+    gateway.await_metric(&format!("{{{metrics},taximeter_outcome=\"dropped\"}} "));
+    for signal in ["traces", "logs"] {
         let signal = format!("taximeter_otlp_signal=\"{signal}\"");
-        gateway.await_metric(&format!("{{{signal},taximeter_outcome=\"dropped\"}} "));
+        gateway.await_metric(&format!("taximeter_otlp_faults_total{{{signal}}} "));
+        assert!(
+            !gateway.metrics().contains(&format!("{{{signal},taximeter_outcome=\"dropped\"}}"))
+        );
     }
     exchange(&gateway, &engine);
     assert_eq!(gateway.admin("/readyz").status(), 200);

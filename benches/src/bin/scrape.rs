@@ -1,17 +1,21 @@
-//! How long a scrape takes where there are a hundred thousand series.
+//! How long a scrape takes where there are a hundred thousand series, and what it costs requests where
+//! every instrument has as many series as it may.
 //!
-//! `scrape` prints the table; `benches/run --only scrape` builds and starts it. As many tenants as may
+//! `scrape` prints the tables; `benches/run --only scrape` builds and starts it. As many tenants as may
 //! have a label of their own ask a simulated engine, so that most series are histograms, as in life.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::Parser;
-use taximeter_benches::clock::monotonic_nanos;
+use taximeter_benches::clock::{monotonic_nanos, pause};
 use taximeter_benches::process::{Process, free_address};
 use taximeter_benches::say;
 
@@ -25,6 +29,14 @@ const FORMS: [(&str, &str); 2] =
     [("text", "text/plain"), ("OpenMetrics, with exemplars", "application/openmetrics-text")];
 /// How often each is asked for; the least time is told, and that of the first.
 const ROUNDS: usize = 5;
+/// Rounds of requests without scrapes and with, in turn.
+const PAIRS: usize = 5;
+/// How long a round is.
+const ROUND_TIME: Duration = Duration::from_secs(6);
+/// What the names of the data plane's threads begin with.
+const DATA_PLANE: &str = "carry-";
+/// One request begins so long after the other.
+const REQUEST_PERIOD: Duration = Duration::from_millis(10);
 /// Longest that an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -36,10 +48,13 @@ struct Arguments {
     /// Tenants that ask.
     #[arg(long, default_value_t = 500)]
     tenants: u32,
+    /// Tenants that ask until instruments are full: more than `limits.series_per_metric_max`.
+    #[arg(long, default_value_t = 2_100)]
+    full: u32,
 }
 
 fn main() -> Result<()> {
-    let Arguments { programs, tenants } = Arguments::parse();
+    let Arguments { programs, tenants, full } = Arguments::parse();
     let taximeter = programs.join("taximeter");
     let taximeter = taximeter.to_str().context("a path of UTF-8")?.to_owned();
     let folder = tempfile::tempdir()?;
@@ -52,23 +67,37 @@ fn main() -> Result<()> {
         "listen: {listen}\nadmin: {admin}\ndata_dir: {}\n\
          upstreams: [{{name: engine, url: \"http://{engine}\", dialect: vllm}}]\n\
          tenants: {{header: {{name: x-tenant-id, trusted_peers: [127.0.0.1]}}}}\n\
-         telemetry: {{genai: both, tenants_max: {tenants}}}\n",
+         telemetry: {{genai: both, tenants_max: {full}}}\n",
         folder.path().join("data").display()
     );
     fs::write(&file, yaml)?;
     let file = file.to_str().context("a path of UTF-8")?;
     let serve = [&taximeter, "serve", "--config", file].map(str::to_owned);
     let serving = Process::start(&serve, admin, &folder.path().join("serve.log"))?;
-    for tenant in 0..tenants {
-        for body in BODIES {
-            let head = format!(
-                "POST /v1/chat/completions HTTP/1.1\r\nhost: {listen}\r\nx-tenant-id: t{tenant}\r\n\
-                 content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-                body.len()
-            );
-            ask(listen, &format!("{head}{body}"))?;
-        }
-    }
+    let ride = |tenants: Range<u32>| {
+        let mut requests = tenants.flat_map(|tenant| BODIES.map(|body| chat(listen, tenant, body)));
+        requests.try_for_each(|request| ask(listen, &request).map(|_| ()))
+    };
+    ride(0..tenants)?;
+    tell_scrapes(admin)?;
+    say(&format!("resident behind them: {:.1} MiB", serving.resident_kib()? / 1024.0));
+    ride(tenants..full)?;
+    tell_scrapes(admin)?;
+    tell_requests(listen, admin, &serving)
+}
+
+/// A request of this tenant.
+fn chat(listen: SocketAddr, tenant: u32, body: &str) -> String {
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {listen}\r\nx-tenant-id: t{tenant}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    format!("{head}{body}")
+}
+
+/// Prints how long scrapes take.
+fn tell_scrapes(admin: SocketAddr) -> Result<()> {
     say(&format!(
         "{:<32}{:>10}{:>8}{:>12}{:>11}{:>11}",
         "a scrape", "series", "MiB", "byte 1, ms", "first, ms", "least, ms"
@@ -88,8 +117,87 @@ fn main() -> Result<()> {
             first.millis,
         ));
     }
-    say(&format!("resident behind them: {:.1} MiB", serving.resident_kib()? / 1024.0));
     Ok(())
+}
+
+/// Prints how long requests take while nobody scrapes, and while one compressed scrape follows the
+/// other; and the CPU time of the data plane's threads, to which a busy machine adds little.
+fn tell_requests(listen: SocketAddr, admin: SocketAddr, serving: &Process) -> Result<()> {
+    let scrape = format!(
+        "GET /metrics HTTP/1.1\r\nhost: {admin}\r\naccept: application/openmetrics-text\r\n\
+         accept-encoding: gzip\r\nconnection: close\r\n\r\n"
+    );
+    let (mut quiet, mut scraped, mut ratios, mut scrapes) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut cpu = [0, 0];
+    for _ in 0..PAIRS {
+        let before = serving.cpu_of_threads(DATA_PLANE)?;
+        let alone = requests(listen)?;
+        let between = serving.cpu_of_threads(DATA_PLANE)?;
+        let is_over = AtomicBool::new(false);
+        let (with, made) = std::thread::scope(|scope| {
+            let scraper = scope.spawn(|| {
+                let mut made = 0;
+                while !is_over.load(Relaxed) {
+                    ask(admin, &scrape)?;
+                    made += 1;
+                }
+                Ok::<_, anyhow::Error>(made)
+            });
+            let with = requests(listen);
+            is_over.store(true, Relaxed);
+            (with, scraper.join())
+        });
+        let with = with?;
+        cpu[0] += between.nanos_since(&before);
+        cpu[1] += serving.cpu_of_threads(DATA_PLANE)?.nanos_since(&between);
+        scrapes += made.map_err(|_| anyhow!("the scraper panicked"))??;
+        ratios.push(quantile(&with, 99) / quantile(&alone, 99));
+        quiet.extend(alone);
+        scraped.extend(with);
+    }
+    [&mut quiet, &mut scraped, &mut ratios].into_iter().for_each(|all| all.sort_by(f64::total_cmp));
+    say(&format!(
+        "{:<32}{:>10}{:>8}{:>12}{:>24}",
+        "requests, ms", "requests", "p50", "p99", "CPU of data plane, µs"
+    ));
+    let rows = [("nobody scrapes", &quiet), ("during compressed scrapes", &scraped)];
+    for ((name, millis), nanos) in rows.into_iter().zip(cpu) {
+        let [p50, p99] = [50, 99].map(|percent| quantile(millis, percent));
+        let micros = nanos as f64 / 1e3 / millis.len() as f64;
+        say(&format!("{name:<32}{:>10}{p50:>8.2}{p99:>12.2}{micros:>24.1}", millis.len()));
+    }
+    let (median, cpu) = (quantile(&ratios, 50), cpu[1] as f64 / cpu[0] as f64);
+    say(&format!(
+        "during {scrapes} scrapes, of that before: p99 {median:.2} (median of pairs), CPU {cpu:.2}"
+    ));
+    Ok(())
+}
+
+/// Asks at a steady pace; the milliseconds of each request, sorted. A late answer makes none later.
+fn requests(listen: SocketAddr) -> Result<Vec<f64>> {
+    let count = ROUND_TIME.as_millis() / REQUEST_PERIOD.as_millis();
+    let began = monotonic_nanos();
+    let request = chat(listen, 0, BODIES[0]);
+    let mut millis = std::thread::scope(|scope| {
+        let asked = (0..count).map(|nth| {
+            let due = began + u64::try_from(nth * REQUEST_PERIOD.as_nanos()).unwrap_or(u64::MAX);
+            pause(Duration::from_nanos(due.saturating_sub(monotonic_nanos())));
+            scope.spawn(|| Ok::<_, anyhow::Error>(ask(listen, &request)?.millis))
+        });
+        let asked: Vec<_> = asked.collect();
+        let answer = |asked: ScopedJoinHandle<'_, Result<f64>>| {
+            asked.join().map_err(|_| anyhow!("a request panicked"))?
+        };
+        asked.into_iter().map(answer).collect::<Result<Vec<_>>>()
+    })?;
+    millis.sort_by(f64::total_cmp);
+    Ok(millis)
+}
+
+/// Of sorted numbers.
+fn quantile(sorted: &[f64], percent: usize) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get(last * percent / 100).copied().unwrap_or(f64::NAN)
 }
 
 /// An answer that has come.

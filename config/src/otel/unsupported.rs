@@ -5,8 +5,8 @@
 const LIMITS: &str = "no limit of its own: texts from clients have at most 256 bytes, captured \
                       content at most `telemetry.content.bytes_max`";
 /// Queues in front of the collector, and batches.
-const QUEUES: &str = "no size of its own: 2,048 requests and 16,384 log lines may wait, and one \
-                      push has at most 200 and 512 of them";
+const QUEUES: &str = "no size of its own: 32 MiB of spans and 32 MiB of log records may wait as they \
+                      are sent, and one push has at most 200 requests or 512 lines";
 /// The time for one push.
 const TIMEOUT: &str = "OTEL_EXPORTER_OTLP_TIMEOUT, or the key `telemetry.otlp.timeout_seconds`";
 /// The address of `/metrics`.

@@ -119,7 +119,8 @@ async fn answer(app: Router, request: Request<Incoming>, caller: Caller) -> Resp
 /// Every route for programs, with its handler. `openapi` describes the same routes.
 fn routes() -> [(&'static str, MethodRouter<InForce>); 13] {
     let permits = scrape::ScrapePermits::new();
-    let scrape = move |state, uri, headers| scrape::scrape(permits.clone(), state, uri, headers);
+    let scrape =
+        move |state, caller, request| scrape::scrape(permits.clone(), state, caller, request);
     [
         ("/healthz", get(probes::alive)),
         ("/readyz", get(probes::ready)),

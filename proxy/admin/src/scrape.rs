@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Version, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use taximeter_gateway::gateway::Gateway;
+use taximeter_net::serving::Caller;
 use taximeter_telemetry::events::ScrapeShed;
-use taximeter_telemetry::{Exposition, ExpositionFormat};
+use taximeter_telemetry::{Exposition, ExpositionFormat, Scraper, ScraperId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
@@ -21,6 +24,8 @@ use super::problem::ApiError;
 
 /// Scrapes at the same time. The admin address answers further ones with 503.
 const SCRAPES_AT_ONCE_MAX: usize = 8;
+/// By this header a scraper is known.
+const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
 /// Longest time for one scrape. The gateway cuts off the part that is still unread then.
 const SCRAPE_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -55,7 +60,21 @@ impl Drop for Timer {
     }
 }
 
+/// Who scrapes, where it is a scraper: Prometheus and those that follow it say how long they wait.
+fn scraper(caller: &Caller, request: &Parts) -> Option<Scraper> {
+    let timeout = request.headers.get(SCRAPE_TIMEOUT)?.as_bytes();
+    let agent = request.headers.get(header::USER_AGENT).map_or(&b""[..], HeaderValue::as_bytes);
+    let query = request.uri.query().unwrap_or_default();
+    let id = ScraperId::new(caller.address.ip(), timeout, agent, query);
+    let one_by_one = request.version < Version::HTTP_2;
+    Some(Scraper { id, connection: one_by_one.then(|| caller.address.port()) })
+}
+
 /// All metrics for Prometheus
+///
+/// A scraper sends `x-prometheus-scrape-timeout-seconds`. It gets 0 once for a counter or a
+/// histogram that is new to it, and its value with the next scrape. Without that header the answer has
+/// every value.
 ///
 /// The `accept` header chooses the format: Prometheus text, or OpenMetrics with exemplars. With
 /// `telemetry.native_histograms`, protobuf with native histograms is a third format.
@@ -69,21 +88,23 @@ impl Drop for Timer {
 pub(super) async fn scrape(
     permits: ScrapePermits,
     State(gateway): State<Arc<Gateway>>,
-    uri: Uri,
-    headers: HeaderMap,
+    Extension(caller): Extension<Caller>,
+    request: Parts,
 ) -> Response {
     let Ok(permit) = permits.0.try_acquire_owned() else {
         gateway.telemetry.emit(&ScrapeShed);
         return ApiError::Busy(format!("{SCRAPES_AT_ONCE_MAX} scrapes run already"))
             .into_response();
     };
-    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accepts =
+        request.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let metrics = &gateway.telemetry.metrics;
     let format =
         ExpositionFormat::accepted(&accepts.collect::<Vec<_>>().join(","), metrics.scrapes_native);
-    let exposition = metrics.exposition(&gateway.vitals(), format);
+    let scraper = scraper(&caller, &request);
+    let exposition = metrics.exposition(&gateway.vitals(), format, scraper);
     // A scraper may be configured with parameters that are not ours.
-    let given = Query::<Vec<(String, String)>>::try_from_uri(&uri)
+    let given = Query::<Vec<(String, String)>>::try_from_uri(&request.uri)
         .map_or_else(|_| Vec::new(), |query| query.0);
     let names = given.into_iter().filter(|(key, _)| key == "name[]").map(|(_, name)| name);
     let names: Vec<_> = names.collect();

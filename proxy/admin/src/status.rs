@@ -255,7 +255,7 @@ pub(super) struct Collector {
     pub(super) rejected_items: u64,
     /// Items that the gateway dropped without sending them.
     pub(super) dropped_items: u64,
-    /// Requests with spans, or log records, that wait to be sent.
+    /// Spans or log records that wait to be sent.
     pub(super) waiting: usize,
     /// Failed attempts since the last successful one.
     pub(super) failures: u64,

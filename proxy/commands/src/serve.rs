@@ -6,6 +6,7 @@ mod old_records;
 mod reload;
 mod sealing;
 mod senders;
+mod served_models;
 mod signals;
 mod tell;
 
@@ -263,6 +264,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     keeping::set_rejected_aside(&gateway, recovery.rejected);
     old_records::start(&gateway);
     facts::start(current.clone());
+    served_models::start(&gateway);
     let store = keeping::StoreThreads::start(&gateway, current.clone())?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;

@@ -458,7 +458,7 @@ mod tests {
         let telemetry = Telemetry::new(log, &config, &otel, clock::wall());
         let skipped = || {
             let vitals = Vitals::default();
-            let metrics = telemetry.metrics.exposition(&vitals, ExpositionFormat::Text);
+            let metrics = telemetry.metrics.exposition(&vitals, ExpositionFormat::Text, None);
             let metrics = String::from_utf8(metrics.flatten().collect()).unwrap();
             let mut lines = metrics.lines();
             lines.any(|line| {

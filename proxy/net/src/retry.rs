@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
+use jiff::fmt::rfc2822::DateTimeParser;
+use taximeter_system::clock;
 
 /// First pause after a failure; each one is twice the one before.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
@@ -12,10 +14,17 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The longest pause that a receiver can ask for.
 pub const ASKED_PAUSE_MAX: Duration = Duration::from_secs(3600);
 
-/// The pause that `retry-after` asks for in seconds. The form with a date is ignored.
+/// The pause that `retry-after` asks for: in seconds, or until a date (RFC 9110 §10.2.3).
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(ASKED_PAUSE_MAX))
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let asked = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let until = DateTimeParser::new().parse_timestamp(text).ok()?;
+            Duration::try_from(until.duration_since(clock::wall())).unwrap_or_default()
+        }
+    };
+    Some(asked.min(ASKED_PAUSE_MAX))
 }
 
 /// The pause after failure number `attempt`, from 0: twice the one before, somewhere between half
@@ -42,6 +51,8 @@ mod tests {
         assert_eq!(asked("7"), Some(Duration::from_secs(7)));
         assert_eq!(asked("99999999"), Some(ASKED_PAUSE_MAX));
         assert_eq!(asked("soon"), None);
+        assert_eq!(asked("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        assert_eq!(asked("Thu, 31 Dec 9998 23:59:59 GMT"), Some(ASKED_PAUSE_MAX));
         assert_eq!(retry_after(&HeaderMap::new()), None);
     }
 

@@ -6,7 +6,7 @@ mod head;
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Future, pending, ready};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -77,6 +77,8 @@ impl Bounds {
 /// What a connection says about the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller {
+    /// Its address; one of IPv4 as such.
+    pub address: SocketAddr,
     /// Whether the caller showed a certificate that one of the configured authorities has signed.
     pub is_certified: bool,
 }
@@ -128,7 +130,8 @@ impl Server {
             let draining = self.draining.subscribe();
             let term = Term { bounds: self.bounds, heads: heads(), draining };
             tokio::spawn(async move {
-                connection(socket, tls, answer, term).await;
+                let address = SocketAddr::new(address, peer.port());
+                connection((socket, address), tls, answer, term).await;
                 // In this order: who comes next finds both.
                 drop(peer_permit);
                 drop(connection_permit);
@@ -165,22 +168,27 @@ struct Term {
     draining: watch::Receiver<bool>,
 }
 
-async fn connection<F, A, B>(socket: TcpStream, tls: Option<Tls>, answer: F, term: Term)
-where
+async fn connection<F, A, B>(
+    (socket, address): (TcpStream, SocketAddr),
+    tls: Option<Tls>,
+    answer: F,
+    term: Term,
+) where
     F: Fn(Request<Incoming>, Caller) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Response<B>> + Send + 'static,
     B: Reply,
 {
     let _ = socket.set_nodelay(true);
     let Some(tls) = tls else {
-        return http(socket, false, Caller { is_certified: false }, answer, term).await;
+        let caller = Caller { address, is_certified: false };
+        return http(socket, false, caller, answer, term).await;
     };
     let Ok(Ok(stream)) = timeout(term.bounds.handshake_timeout, tls.accept(socket)).await else {
         return;
     };
     let session = stream.get_ref().1;
     let is_http2 = session.alpn_protocol() == Some(HTTP_2);
-    let caller = Caller { is_certified: session.peer_certificates().is_some() };
+    let caller = Caller { address, is_certified: session.peer_certificates().is_some() };
     http(stream, is_http2, caller, answer, term).await;
 }
 

@@ -107,6 +107,7 @@ mod feed;
 pub mod feeder;
 mod journals;
 mod keeper;
+mod models;
 mod reading;
 pub mod refusals;
 mod rejected;

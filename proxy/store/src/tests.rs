@@ -18,6 +18,7 @@ mod clock;
 mod closing;
 mod convert;
 mod hours;
+mod models;
 mod pages;
 mod postgres;
 mod reading;

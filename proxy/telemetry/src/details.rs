@@ -9,6 +9,7 @@ use super::attributes::{Work, work};
 use super::content::{Captured, Waiting};
 use super::names::key;
 use super::names::log_event::Level;
+use super::weight;
 
 /// What OpenTelemetry calls it.
 const NAME: &str = "gen_ai.client.inference.operation.details";
@@ -41,6 +42,11 @@ impl Details {
             attributes: call.attributes.clone(),
             said,
         }
+    }
+
+    /// What it takes in memory beside what was said.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + weight::pairs(&self.attributes)
     }
 
     /// Its log record, and how many bytes of content that has.

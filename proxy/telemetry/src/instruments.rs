@@ -11,9 +11,12 @@ use metrics_util::registry::{Registry, Storage};
 use taximeter_config::GenAi;
 use taximeter_meter::{ExponentialHistogram, GapHistogram};
 
+use super::births::Births;
 use super::exemplar::{Exemplar, Exemplars, Origin};
 use super::names::{Generation, Instrument, InstrumentKind};
 use super::rooms::Rooms;
+
+pub(crate) use super::value::{Distribution, Value};
 
 /// A number that adds up. It is a float, because money in metrics is an approximation.
 #[derive(Debug, Default)]
@@ -78,20 +81,6 @@ pub struct Buckets {
     exemplars: Exemplars,
     /// The same samples in native buckets, where these are told.
     native: Option<Mutex<ExponentialHistogram>>,
-}
-
-/// A histogram at a moment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Distribution {
-    /// Upper bounds of all buckets but the last, which has none.
-    pub bounds: &'static [f64],
-    /// Samples in each bucket.
-    pub counts: Vec<u64>,
-    pub sum: f64,
-    /// At most one a bucket, in no order.
-    pub(crate) exemplars: Vec<Exemplar>,
-    /// The same samples in native buckets, where these were asked for.
-    pub(crate) native: Option<ExponentialHistogram>,
 }
 
 impl Buckets {
@@ -161,16 +150,17 @@ impl HistogramFn for Buckets {
     }
 }
 
-/// A series: its attributes and its value.
+/// A series: its attributes, when it was made, and its value.
 #[derive(Debug)]
 pub struct Series<T> {
     labels: Box<[Label]>,
+    born: u64,
     value: T,
 }
 
 impl<T> Series<T> {
-    fn new(key: &Key, value: T) -> Arc<Self> {
-        Arc::new(Self { labels: key.labels().cloned().collect(), value })
+    fn new(key: &Key, births: &Births, value: T) -> Arc<Self> {
+        Arc::new(Self { labels: key.labels().cloned().collect(), born: births.next(), value })
     }
 }
 
@@ -188,6 +178,7 @@ pub(super) type SeriesSlot<T> = OnceLock<Arc<Series<T>>>;
 /// Makes the storage of a new series; the bounds come from the table of names.
 struct Atomics {
     has_native: bool,
+    births: Births,
 }
 
 impl Storage<Key> for Atomics {
@@ -196,17 +187,17 @@ impl Storage<Key> for Atomics {
     type Histogram = Arc<Series<Buckets>>;
 
     fn counter(&self, key: &Key) -> Self::Counter {
-        Series::new(key, Count::default())
+        Series::new(key, &self.births, Count::default())
     }
 
     fn gauge(&self, key: &Key) -> Self::Gauge {
-        Series::new(key, Number::default())
+        Series::new(key, &self.births, Number::default())
     }
 
     fn histogram(&self, key: &Key) -> Self::Histogram {
         let kind = Instrument::named(key.name()).map(|instrument| instrument.spec().kind);
         let bounds = if let Some(InstrumentKind::Histogram(bounds)) = kind { bounds } else { &[] };
-        Series::new(key, Buckets::new(bounds, self.has_native))
+        Series::new(key, &self.births, Buckets::new(bounds, self.has_native))
     }
 }
 
@@ -240,14 +231,6 @@ impl<T: HistogramFn> HistogramFn for Series<T> {
     }
 }
 
-/// The value of a series at a moment.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    Count(u64),
-    Number(f64),
-    Distribution(Distribution),
-}
-
 /// A series that can be read without copying its content.
 #[derive(Debug, Clone)]
 pub enum Reading {
@@ -266,6 +249,15 @@ impl Reading {
         }
     }
 
+    /// When it was made: nanoseconds since 1970, and more than of every series before it.
+    pub(crate) fn born(&self) -> u64 {
+        match self {
+            Self::Count(series) => series.born,
+            Self::Number(series) => series.born,
+            Self::Distribution(series) => series.born,
+        }
+    }
+
     /// Its value now.
     pub fn value(&self) -> Value {
         match self {
@@ -275,18 +267,18 @@ impl Reading {
         }
     }
 
-    /// The same, of a histogram with native buckets where it has some.
-    pub(crate) fn value_with_native(&self) -> Value {
+    /// The same, with native buckets where they are wanted and there are some.
+    pub(crate) fn value_with_native_if(&self, wanted: bool) -> Value {
+        // Before the others, so that they never have a sample that others lack.
+        let native = if wanted { self.native() } else { None };
         match self.value() {
-            Value::Distribution(read) => {
-                Value::Distribution(Distribution { native: self.native(), ..read })
-            }
+            Value::Distribution(read) => Value::Distribution(Distribution { native, ..read }),
             other => other,
         }
     }
 
     /// Its native buckets now; `None` where there are none.
-    pub(crate) fn native(&self) -> Option<ExponentialHistogram> {
+    fn native(&self) -> Option<ExponentialHistogram> {
         match self {
             Self::Distribution(series) => series.native(),
             Self::Count(_) | Self::Number(_) => None,
@@ -306,6 +298,7 @@ impl Reading {
 /// All series of all instruments.
 pub(crate) struct Instruments {
     registry: Registry<Key, Atomics>,
+    births: Births,
     genai: GenAi,
     rooms: Rooms,
 }
@@ -313,8 +306,13 @@ pub(crate) struct Instruments {
 impl Instruments {
     /// No series yet; of histograms with native buckets too where `has_native`.
     pub(crate) fn new(genai: GenAi, has_native: bool) -> Self {
-        let registry = Registry::new(Atomics { has_native });
-        Self { registry, genai, rooms: Rooms::new(usize::MAX) }
+        Self::born_by(Births::default(), genai, has_native)
+    }
+
+    /// The same with series that were made at other times.
+    pub(crate) fn born_by(births: Births, genai: GenAi, has_native: bool) -> Self {
+        let registry = Registry::new(Atomics { has_native, births: births.clone() });
+        Self { registry, births, genai, rooms: Rooms::new(usize::MAX) }
     }
 
     /// The same, with no more than `series_max` series of each.
@@ -354,6 +352,12 @@ impl Instruments {
         let is_there = |key: &Key| self.registry.get_histogram(key).is_some();
         let key = self.rooms.key(instrument, labels, is_there);
         self.registry.get_or_create_histogram(&key, Arc::clone)
+    }
+
+    /// When the newest series was made. Whoever reads all series after this finds all that were made
+    /// until then.
+    pub(crate) fn last_birth(&self) -> u64 {
+        self.births.last()
     }
 
     /// Every series, by instrument and then by attributes.

@@ -25,7 +25,9 @@
 //! left out and does not wait.
 //!
 //! `prometheus` writes a scrape piece by piece while it is read. `otlp` makes batches of protobuf.
-//! Both read the same atomics, and neither holds all series at once.
+//! Both read the same atomics, and neither holds all series at once. A series knows when it was made
+//! (`births`): OTLP tells that as its start, and a scraper is told 0 once of a series that it has not
+//! seen (`scrapers`).
 //!
 //! Native histograms need further buckets in every series and every stream, and Prometheus scrapes
 //! them only as protobuf. So they exist only with `native_histograms: on`, or if pushes have
@@ -37,9 +39,13 @@
 //! # Pushes
 //!
 //! `pusher.rs` sends metrics, spans and logs. It knows only bytes: a source of batches, a
-//! collector, and when to try again. A new signal needs a source and nothing more. Each round
-//! begins with the current values: a collector that was away misses samples of time, never counts.
-//! For deltas the source keeps what the collector has taken of each series.
+//! collector, and when to try again. A new signal needs a source and nothing more. Each round of
+//! metrics begins with the current values: a collector that was away misses samples of time, never
+//! counts. For deltas the source keeps what the collector has taken of each series.
+//!
+//! Spans and log records come once. A request leaves them in a `queue`, whose bytes are bounded. The
+//! thread of the signal makes compressed batches of them each second, also while a collector is away.
+//! The batches wait in a `backlog` with bounded bytes until the collector has taken them.
 //!
 //! The messages and names come from `opentelemetry-proto` and `opentelemetry-semantic-conventions`.
 //! The SDK is not used: its aggregations would be a second set of numbers, and it cannot take the
@@ -61,6 +67,7 @@
 
 mod active;
 mod attributes;
+mod births;
 mod bounded;
 pub mod content;
 mod details;
@@ -91,6 +98,7 @@ mod reference;
 mod requests;
 mod resource;
 mod rooms;
+mod scrapers;
 mod series;
 pub mod spans;
 mod streams;
@@ -98,7 +106,9 @@ pub mod trace;
 mod trace_context;
 mod traces;
 mod usage_source;
+mod value;
 mod wait;
+mod weight;
 
 use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -126,7 +136,8 @@ pub use metrics::{Metrics, UpstreamCounts, UpstreamVitals, Vitals};
 pub use names::log_event::LogEvent;
 pub use prometheus::{Exposition, ExpositionFormat};
 pub use recorded::Completed;
-pub use requests::Failed;
+pub use requests::{Failed, MODELS_MAX};
+pub use scrapers::{Scraper, ScraperId};
 pub use streams::StreamSeries;
 pub use trace_context::TraceContext;
 pub(crate) use traces::Traces;
@@ -168,8 +179,8 @@ impl Telemetry {
         self.log.limit(&config.limits);
     }
 
-    /// The number of requests with spans, or of lines, that wait for the collector. Metrics never
-    /// wait, because each push has their current values.
+    /// The number of spans, or of log records, that wait for the collector. Metrics never wait,
+    /// because each push has their current values.
     pub fn waiting(&self, signal: &str) -> usize {
         match signal {
             "traces" => self.traces.as_ref().map_or(0, Traces::waiting),

@@ -12,6 +12,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message as _;
 use serde_json::Value;
 use taximeter_config::GenAi;
+use tokio::sync::Notify;
 
 use super::content::BATCH_CONTENT_BYTES_MAX;
 use super::details::Details;
@@ -19,12 +20,11 @@ use super::line::Line;
 use super::message::{chosen, nanoseconds, pair, resource, scope};
 use super::names::key;
 use super::names::log_event::{FIELDS, Level};
-use super::queue::Queue;
+use super::queue::{QUEUE_BYTES_MAX, Queue};
 use super::resource::{RESOURCE_SCHEMA_URL, schema_url};
-use crate::pusher::{Batch, Source};
+use super::weight;
+use crate::pusher::{Batch, QueueSource, Source};
 
-/// Lines that may wait for the collector; those beyond it are dropped and counted.
-const LINES_QUEUED_MAX: usize = 16_384;
 /// Lines in one push: far below what collectors take, which is 4 MiB.
 const BATCH_LINES_MAX: usize = 512;
 
@@ -42,28 +42,30 @@ enum QueuedLog {
 
 impl Logs {
     pub(super) fn new(genai: GenAi) -> Self {
-        Self { genai, queue: Arc::new(Queue::new(LINES_QUEUED_MAX)) }
+        Self { genai, queue: Arc::new(Queue::new(QUEUE_BYTES_MAX)) }
     }
 
-    /// Puts a line on its way, if it is for collectors and not too many wait already.
+    /// Puts a line on its way, if it is for collectors.
     pub(super) fn queue(&self, line: &Arc<Line>) {
         if line.event.is_pushed() {
-            self.queue.push(QueuedLog::Line(line.clone()), 1);
+            let bytes = size_of::<Line>() + weight::fields(&line.fields);
+            self.queue.push(QueuedLog::Line(line.clone()), 1, bytes);
         }
     }
 
     /// Puts what was said to an engine on its way.
     pub(super) fn queue_details(&self, details: Details) {
-        self.queue.push(QueuedLog::Details(Box::new(details)), 1);
+        let bytes = details.bytes();
+        self.queue.push(QueuedLog::Details(Box::new(details)), 1, bytes);
     }
 
     /// How many wait.
     pub(super) fn waiting(&self) -> usize {
-        self.queue.len()
+        self.queue.items()
     }
 
     /// The queued lines as a source of batches.
-    pub fn source(&self, of: &BTreeMap<String, String>) -> impl Source + use<> {
+    pub fn source(&self, of: &BTreeMap<String, String>) -> impl QueueSource + use<> {
         LinesSource {
             genai: self.genai,
             queue: self.queue.clone(),
@@ -127,6 +129,16 @@ impl Source for LinesSource {
 
     fn abandon(&mut self) -> usize {
         std::mem::take(&mut self.round).len() + std::mem::take(&mut self.making)
+    }
+}
+
+impl QueueSource for LinesSource {
+    fn filling(&self) -> Arc<Notify> {
+        self.queue.filling()
+    }
+
+    fn note_waiting(&self, items: usize) {
+        self.queue.note_in_batches(items);
     }
 }
 
@@ -264,10 +276,12 @@ mod tests {
     fn what_waits_is_bounded_and_the_sender_s_own_words_do_not_go_that_way() {
         let logs = Logs::new(GenAi::V1_41);
         let mut source = logs.source(&BTreeMap::new());
-        for _ in 0..LINES_QUEUED_MAX + 7 {
+        let fits = QUEUE_BYTES_MAX / size_of::<Line>();
+        for _ in 0..fits + 7 {
             logs.queue(&line(LogEvent::OtlpFailed, &[]));
             logs.queue(&line(LogEvent::Draining, &[]));
         }
+        assert_eq!(logs.waiting(), fits);
         assert_eq!(source.begin(), 7);
         let first = source.next().unwrap();
         assert_eq!(first.items, BATCH_LINES_MAX);
@@ -275,7 +289,7 @@ mod tests {
         let records = &sent.resource_logs[0].scope_logs[0].log_records;
         assert_eq!(records.len(), first.items);
         assert!(records.iter().all(|record| record.event_name == "taximeter.draining"));
-        assert_eq!(source.abandon(), LINES_QUEUED_MAX - BATCH_LINES_MAX);
+        assert_eq!(source.abandon(), fits - BATCH_LINES_MAX);
         assert_eq!((source.next(), source.begin()), (None, 0));
     }
 }

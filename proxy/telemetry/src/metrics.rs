@@ -7,9 +7,10 @@ use std::time::Duration;
 use ::metrics::{CounterFn as _, GaugeFn as _, Label};
 use http::Method;
 use jiff::Timestamp;
-use taximeter_config::{Config, GenAi, HistogramBuckets, OtelSettings, Upstream};
+use taximeter_config::{Config, GenAi, HistogramBuckets, ModelPattern, OtelSettings, Upstream};
 use taximeter_journal::room::Room;
 use taximeter_ledger::LedgerId;
+use taximeter_system::clock;
 use taximeter_system::process::Footprint;
 
 use super::active::{Active, ActiveRequests};
@@ -17,9 +18,10 @@ use super::attributes::{RequestNames, Server};
 use super::exemplar::Origin;
 use super::instruments::{Instruments, Number, Reading, Series};
 use super::names::{Instrument, key};
-use super::prometheus::{Exposition, ExpositionFormat};
+use super::prometheus::{Exposition, ExpositionFormat, Scrape};
 use super::requests::Requests;
 use super::resource::resource;
+use super::scrapers::{Scraper, Scrapers};
 use super::streams::StreamSeries;
 use super::wait::Wait;
 
@@ -39,6 +41,8 @@ pub struct Metrics {
     /// The generation of the GenAI conventions that names follow.
     pub genai: GenAi,
     scope_labels: bool,
+    /// Who scrapes them.
+    scrapers: Arc<Scrapers>,
     /// Whether histograms have native buckets too.
     pub has_native: bool,
     /// Whether scrapes may have native buckets.
@@ -112,13 +116,15 @@ impl Metrics {
         }
         let open = instruments.number(Instrument::RequestsOpen, Vec::new());
         instruments.number(Instrument::ConfigValid, Vec::new()).set(1.0);
+        let requests = Requests::new(
+            config.telemetry.tenants_max,
+            config.limits.series_per_metric_max,
+            servers(config),
+            config.scheme(),
+        );
+        requests.know_models(named_models(config));
         Self {
-            requests: Requests::new(
-                config.telemetry.tenants_max,
-                config.limits.series_per_metric_max,
-                servers(config),
-                config.scheme(),
-            ),
+            requests,
             configured: otel.resource.clone(),
             ledger: OnceLock::new(),
             since,
@@ -128,6 +134,7 @@ impl Metrics {
             instruments,
             genai: otel.genai,
             scope_labels: otel.scope_labels,
+            scrapers: Arc::new(Scrapers::new(clock::now())),
             has_native,
             scrapes_native: config.telemetry.native_histograms,
         }
@@ -147,6 +154,12 @@ impl Metrics {
     /// Another configuration is in force.
     pub(super) fn reconfigured(&self, config: &Config) {
         self.requests.served_by(servers(config));
+        self.requests.know_models(named_models(config));
+    }
+
+    /// Models that were served before this start: errors about them have their names.
+    pub fn know_models(&self, names: &[String]) {
+        self.requests.know_models(names.iter().map(String::as_str));
     }
 
     /// Whether what is in the configuration's file is in force.
@@ -212,6 +225,12 @@ impl Metrics {
 
     /// Every series, ordered by instrument and then by attributes. `vitals` are the current values.
     pub fn readings(&self, vitals: &Vitals) -> Vec<(Instrument, Reading)> {
+        self.note_vitals(vitals);
+        self.read(vitals)
+    }
+
+    /// Notes the current values.
+    fn note_vitals(&self, vitals: &Vitals) {
         let Vitals { entries, healthy, store_lag, log_lines_lost, process, upstreams, .. } = vitals;
         self.instruments.count(Instrument::LedgerEntries, Vec::new()).absolute(*entries);
         self.instruments.count(Instrument::LogLinesLost, Vec::new()).absolute(*log_lines_lost);
@@ -254,10 +273,14 @@ impl Metrics {
                 self.instruments.count(Instrument::UpstreamAnswers, labels).absolute(count);
             }
         }
+    }
+
+    /// Every series of which something is known.
+    fn read(&self, vitals: &Vitals) -> Vec<(Instrument, Reading)> {
         let mut readings = self.instruments.readings();
         // Of one that is no longer configured nothing is known.
         let is_there = |reading: &Reading| {
-            let mut names = upstreams.iter().map(|upstream| &*upstream.name);
+            let mut names = vitals.upstreams.iter().map(|upstream| &*upstream.name);
             names.any(|name| reading.labels().iter().any(|label| label.value() == name))
         };
         readings.retain(|(instrument, reading)| match instrument {
@@ -270,11 +293,30 @@ impl Metrics {
         readings
     }
 
-    /// Starts a scrape.
-    pub fn exposition(&self, vitals: &Vitals, format: ExpositionFormat) -> Exposition {
+    /// Starts a scrape, of a scraper where it is one.
+    pub fn exposition(
+        &self,
+        vitals: &Vitals,
+        format: ExpositionFormat,
+        scraper: Option<Scraper>,
+    ) -> Exposition {
+        self.note_vitals(vitals);
+        // Before the series are read: what is made meanwhile is new to the next scrape.
+        let newest = self.instruments.last_birth();
+        let scrape = scraper.map(|by| {
+            let scrapers = self.scrapers.clone();
+            Scrape { seen: scrapers.seen(by, clock::now()), scrapers, by, newest }
+        });
         let scope = self.scope_labels.then_some(self.genai);
-        Exposition::new(format, scope, &self.resource(), self.readings(vitals))
+        Exposition::new(format, scope, &self.resource(), self.read(vitals)).to(scrape)
     }
+}
+
+/// Models that a configuration names, each by its whole name.
+fn named_models(config: &Config) -> impl Iterator<Item = &str> {
+    let upstreams = config.upstreams.iter().flat_map(|upstream| &upstream.models);
+    let vocabularies = config.tokenizers.iter().flat_map(|vocabulary| &vocabulary.models);
+    upstreams.chain(vocabularies).filter_map(ModelPattern::name)
 }
 
 /// Where the upstreams of a configuration are.

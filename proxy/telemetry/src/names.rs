@@ -366,7 +366,27 @@ impl Instrument {
     }
 }
 
+impl Instrument {
+    /// Whether its numbers go on where the process before has left them.
+    pub(crate) const fn outlives_process(self) -> bool {
+        matches!(self, Self::LedgerEntries)
+    }
+
+    /// Whether its numbers are kept elsewhere from the start, and read when metrics are read.
+    pub(crate) const fn is_observed(self) -> bool {
+        matches!(
+            self,
+            Self::LedgerEntries | Self::LogLinesLost | Self::ProcessCpuTime | Self::UpstreamAnswers
+        )
+    }
+}
+
 impl Spec {
+    /// Whether its numbers only grow from 0.
+    pub(crate) const fn counts(&self) -> bool {
+        matches!(self.kind, InstrumentKind::Counter | InstrumentKind::Histogram(_))
+    }
+
     /// Whether it is one series of whole things from the start, so that an increase from nothing to
     /// one is seen.
     pub(crate) fn is_bare_count(&self) -> bool {

@@ -76,21 +76,24 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> MetricsSource
         }
     }
 
-    /// The point of a series, as its number since the start or since the last push; `None` where
+    /// The point of a series, as its number since it was made or since the last push; `None` where
     /// nothing has been since then.
-    fn point(&mut self, spec: &Spec, reading: &Reading) -> Option<Point> {
-        let value = match self.histograms {
-            HistogramBuckets::Explicit => reading.value(),
-            HistogramBuckets::Exponential => reading.value_with_native(),
+    fn point(&mut self, instrument: Instrument, reading: &Reading) -> Option<Point> {
+        let spec = instrument.spec();
+        let is_fine = self.histograms == HistogramBuckets::Exponential;
+        let value = reading.value_with_native_if(is_fine);
+        // When the first measurement may have been (OpenTelemetry's metrics SDK, start timestamps).
+        let born = match instrument.is_observed() {
+            true => self.since,
+            false => reading.born().min(self.now).max(self.since),
         };
-        let counts = matches!(spec.kind, InstrumentKind::Counter | InstrumentKind::Histogram(_));
-        if self.temporality == Temporality::Cumulative || !counts {
-            return Some(self.point_since(self.since, reading, value));
+        if self.temporality == Temporality::Cumulative || !spec.counts() {
+            return Some(self.point_since(born, reading, value));
         }
         let id = reading.id();
         let (since, new) = match self.sent.get(&id) {
             Some(sent) => (sent.at, difference(&value, &sent.value)?),
-            None => (self.since, value.clone()),
+            None => (born, value.clone()),
         };
         self.given.push((id, Sent { value, at: self.now }));
         Some(self.point_since(since, reading, new))
@@ -171,7 +174,7 @@ impl<R: FnMut() -> (Vec<(Instrument, Reading)>, Timestamp) + Send> Source for Me
         while items < BATCH_POINTS_MAX {
             let Some((instrument, reading)) = self.round.next() else { break };
             let spec = instrument.spec();
-            let Some(point) = self.point(&spec, &reading) else { continue };
+            let Some(point) = self.point(instrument, &reading) else { continue };
             items += 1;
             match metrics.last_mut().filter(|metric| metric.name == spec.name) {
                 Some(metric) => push(metric, point),

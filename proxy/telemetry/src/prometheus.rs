@@ -5,6 +5,7 @@ mod protobuf;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::vec;
 
 use taximeter_config::GenAi;
@@ -13,6 +14,7 @@ use super::exemplar::Exemplar;
 use super::instruments::{Distribution, Reading, Value};
 use super::names::{Instrument, InstrumentKind, Spec, escaped};
 use super::resource::{SCOPE, VERSION, schema_url};
+use super::scrapers::{Scraper, Scrapers};
 use super::trace::Found;
 
 /// A piece is handed on when it is this long, in bytes.
@@ -88,6 +90,17 @@ pub struct Exposition {
     family: Option<(Instrument, String)>,
     piece: Vec<u8>,
     ended: bool,
+    scrape: Option<Scrape>,
+}
+
+/// A scrape by a scraper that is remembered.
+pub(super) struct Scrape {
+    pub(super) scrapers: Arc<Scrapers>,
+    pub(super) by: Scraper,
+    /// The newest series that it had seen before.
+    pub(super) seen: u64,
+    /// The newest series of this scrape.
+    pub(super) newest: u64,
 }
 
 impl Exposition {
@@ -105,9 +118,23 @@ impl Exposition {
             family: None,
             piece: Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 4),
             ended: false,
+            scrape: None,
         };
         new.write_target(resource);
         new
+    }
+
+    /// Tells a scraper 0 of what is new to it. Once it has all, it has seen it.
+    pub(super) fn to(self, scrape: Option<Scrape>) -> Self {
+        Self { scrape, ..self }
+    }
+
+    /// What is told of a series.
+    fn value(&self, instrument: Instrument, reading: &Reading) -> Value {
+        let value = reading.value_with_native_if(self.format == ExpositionFormat::Protobuf);
+        let is_new = self.scrape.as_ref().is_some_and(|scrape| reading.born() > scrape.seen);
+        let begins_at_0 = instrument.spec().counts() && !instrument.outlives_process();
+        if is_new && begins_at_0 { value.at_birth() } else { value }
     }
 
     /// Restricts the scrape to these families. A name is that of the family or of its samples.
@@ -148,8 +175,9 @@ impl Exposition {
         let [scope, own] = [labels(self.scope.iter().copied()), labels(own_labels(reading))];
         let comma = if scope.is_empty() || own.is_empty() { "" } else { "," };
         let labels = scope + comma + &own;
+        let value = self.value(instrument, reading);
         // Writing to memory cannot fail.
-        let _ = match reading.value() {
+        let _ = match value {
             Value::Count(count) => {
                 let of = Braces(&labels, "");
                 writeln!(self.piece, "{name}{of} {count}")
@@ -166,14 +194,16 @@ impl Exposition {
     fn write_message(&mut self, instrument: Instrument, first: &Reading) {
         let mut message = protobuf::Message::of(&instrument.spec());
         let scope = self.scope.clone().into_iter();
-        message.add(scope.clone().chain(own_labels(first)), first);
+        let value = self.value(instrument, first);
+        message.add(scope.clone().chain(own_labels(first)), value);
         for _ in 1..MESSAGE_SERIES_MAX {
             let is_same = |(next, _): &&(Instrument, Reading)| *next == instrument;
             if self.readings.as_slice().first().filter(is_same).is_none() {
                 break;
             }
             if let Some((_, next)) = self.readings.next() {
-                message.add(scope.clone().chain(own_labels(&next)), &next);
+                let value = self.value(instrument, &next);
+                message.add(scope.clone().chain(own_labels(&next)), value);
             }
         }
         message.write(&mut self.piece);
@@ -224,6 +254,11 @@ impl Iterator for Exposition {
             }
         }
         let piece = std::mem::take(&mut self.piece);
+        if piece.is_empty()
+            && let Some(Scrape { scrapers, by, seen, newest }) = self.scrape.take()
+        {
+            scrapers.note(by, seen, newest);
+        }
         (!piece.is_empty()).then_some(piece)
     }
 }

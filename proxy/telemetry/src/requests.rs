@@ -23,7 +23,7 @@ use super::streams::{StreamSeries, Streams};
 use super::wait::Wait;
 
 /// Model names that get a label of their own.
-const MODELS_MAX: usize = 200;
+pub const MODELS_MAX: usize = 200;
 /// Error words of engines that get a label of their own.
 const ERRORS_MAX: usize = 50;
 
@@ -97,6 +97,14 @@ impl Requests {
             self.kinds.clear();
             self.streams.clear();
         }
+    }
+
+    /// Names that become labels also where no engine has answered to them in this process: the first so
+    /// many.
+    pub(super) fn know_models<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
+        names.into_iter().for_each(|name| {
+            self.models.label(name);
+        });
     }
 
     /// What a tenant is called in labels.
@@ -316,5 +324,9 @@ mod tests {
         (10..1_000_000).for_each(fail);
         assert_eq!((requests.kinds.len(), instruments.readings().len()), (4, series));
         assert!(requests.models.label_if_known("model-7") == OTHER);
+        requests.know_models(["model-7"]);
+        assert_eq!(requests.models.label_if_known("model-7"), "model-7");
+        fail(7);
+        assert!(instruments.readings().len() > series, "it has series of its own");
     }
 }

@@ -13,17 +13,17 @@ use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message as _;
 use taximeter_config::{GenAi, Sampling};
 use taximeter_ledger::{RecordTiming, RequestId};
+use tokio::sync::Notify;
 
 use super::content::{BATCH_CONTENT_BYTES_MAX, Captured, Waiting};
 use super::message::{resource, scope};
-use super::queue::Queue;
+use super::queue::{QUEUE_BYTES_MAX, Queue};
 use super::resource::{RESOURCE_SCHEMA_URL, schema_url};
 use super::trace::RequestTrace;
 use super::trace_context::TraceContext;
-use crate::pusher::{Batch, Source};
+use super::weight;
+use crate::pusher::{Batch, QueueSource, Source};
 
-/// Requests whose spans may wait for the collector; those beyond it are dropped and counted.
-const REQUESTS_QUEUED_MAX: usize = 2_048;
 /// Requests in one push: their spans stay far below what collectors take, which is 4 MiB.
 const BATCH_REQUESTS_MAX: usize = 200;
 
@@ -58,7 +58,7 @@ impl QueuedSpans {
 
 impl Traces {
     pub(super) fn new(sampling: Sampling, genai: GenAi) -> Self {
-        let queue = Arc::new(Queue::new(REQUESTS_QUEUED_MAX));
+        let queue = Arc::new(Queue::new(QUEUE_BYTES_MAX));
         Self { sampling, genai, queue, content_bytes: Arc::default() }
     }
 
@@ -89,27 +89,26 @@ impl Traces {
             })
     }
 
-    /// Puts the spans of a request on their way, if not too many wait already; whether with what was
-    /// said, if anything was.
+    /// Puts the spans of a request on their way; whether with what was said, if anything was.
     pub(crate) fn queue(&self, spans: Vec<Span>, said: Option<Captured>) -> bool {
-        let items = spans.len();
+        let (items, bytes) = (spans.len(), weight::spans(&spans));
         let is_said = said.is_some();
         let said = said.and_then(|said| {
             let waiting = Waiting::of(&said, &self.content_bytes)?;
             Some((said, waiting))
         });
         let is_kept = said.is_some() == is_said;
-        self.queue.push(QueuedSpans { spans, said }, items);
+        self.queue.push(QueuedSpans { spans, said }, items, bytes);
         is_kept
     }
 
-    /// How many wait.
+    /// How many spans wait.
     pub(super) fn waiting(&self) -> usize {
-        self.queue.len()
+        self.queue.items()
     }
 
     /// The queued spans as a source of batches.
-    pub fn source(&self, of: &BTreeMap<String, String>) -> impl Source + use<> {
+    pub fn source(&self, of: &BTreeMap<String, String>) -> impl QueueSource + use<> {
         SpansSource {
             genai: self.genai,
             queue: self.queue.clone(),
@@ -174,6 +173,16 @@ impl Source for SpansSource {
     }
 }
 
+impl QueueSource for SpansSource {
+    fn filling(&self) -> Arc<Notify> {
+        self.queue.filling()
+    }
+
+    fn note_waiting(&self, items: usize) {
+        self.queue.note_in_batches(items);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use taximeter_config::{Always, Ratio};
@@ -229,19 +238,20 @@ mod tests {
         let traces = traces(Ratio::ALL, true);
         let mut source = traces.source(&BTreeMap::new());
         let request = || vec![Span::default(), Span::default()];
-        for _ in 0..REQUESTS_QUEUED_MAX {
+        let fits = QUEUE_BYTES_MAX / weight::spans(&request());
+        for _ in 0..fits {
             traces.queue(request(), None);
         }
-        assert_eq!(source.begin(), 0);
-        for _ in 0..REQUESTS_QUEUED_MAX + 3 {
+        assert_eq!((source.begin(), traces.waiting()), (0, 0));
+        for _ in 0..fits + 3 {
             traces.queue(request(), None);
         }
+        assert_eq!(traces.waiting(), 2 * fits);
         let first = source.next().unwrap();
         assert_eq!(first.items, 2 * BATCH_REQUESTS_MAX);
         let sent = ExportTraceServiceRequest::decode(&*first.body).unwrap();
         assert_eq!(sent.resource_spans[0].scope_spans[0].spans.len(), first.items);
-        source.taken();
-        assert_eq!(source.abandon(), 2 * (REQUESTS_QUEUED_MAX - BATCH_REQUESTS_MAX));
+        assert_eq!(source.abandon(), 2 * (fits - BATCH_REQUESTS_MAX));
         assert_eq!(source.next(), None);
         assert_eq!(source.begin(), 2 * 3, "what did not fit is lost");
     }

@@ -64,7 +64,8 @@ pub(super) fn otlp(
     {
         let source = traces.source(&resource);
         begin(&pusher::TRACES, exporter);
-        let pusher = pusher::Pusher::start(exporter, pusher::TRACES, *interval, source, tell());
+        let pusher =
+            pusher::Pusher::start_queue(exporter, pusher::TRACES, *interval, source, tell());
         pushers.push(pusher.context("cannot push spans")?);
     }
     if let (Some(logs), Some(LogsExport { exporter, interval })) =
@@ -72,7 +73,7 @@ pub(super) fn otlp(
     {
         let source = logs.source(&resource);
         begin(&pusher::LOGS, exporter);
-        let pusher = pusher::Pusher::start(exporter, pusher::LOGS, *interval, source, tell());
+        let pusher = pusher::Pusher::start_queue(exporter, pusher::LOGS, *interval, source, tell());
         pushers.push(pusher.context("cannot push log lines")?);
     }
     Ok(pushers)

@@ -4,6 +4,7 @@ use ::metrics::{CounterFn as _, GaugeFn as _};
 use taximeter_config::GenAi;
 use taximeter_ledger::RequestId;
 
+use super::super::births::Births;
 use super::super::exemplar::Origin;
 use super::super::instruments::Instruments;
 use super::super::trace::Found;
@@ -17,6 +18,11 @@ fn at(seconds: i64) -> Timestamp {
 
 fn nanos(seconds: i64) -> u64 {
     u64::try_from(AT + seconds).unwrap() * 1_000_000_000
+}
+
+/// No series yet; those that come are made twenty seconds after the start, each a bit after the other.
+fn later() -> Instruments {
+    Instruments::born_by(Births::by(|| at(20)), GenAi::V1_41, false)
 }
 
 /// A source whose rounds are a minute apart.
@@ -70,7 +76,7 @@ fn int(sum: &proto::Sum) -> (u64, Option<number_data_point::Value>) {
 
 #[test]
 fn every_kind_is_told_as_what_it_is() {
-    let instruments = Instruments::new(GenAi::V1_41, false);
+    let instruments = later();
     let labels = vec![Label::new(key::SERVER_PORT, "80"), Label::new(key::SERVER_ADDRESS, "80")];
     let origin = Origin {
         request: RequestId(uuid::Uuid::nil()),
@@ -87,7 +93,7 @@ fn every_kind_is_told_as_what_it_is() {
     assert!(source.next().is_none());
     let read = histogram(&metrics, "http.client.request.duration");
     assert_eq!((read.count, read.bucket_counts[1], read.explicit_bounds.len()), (1, 1, 14));
-    assert_eq!((read.start_time_unix_nano, read.time_unix_nano), (nanos(0), nanos(60)));
+    assert_eq!((read.start_time_unix_nano, read.time_unix_nano), (nanos(20), nanos(60)));
     assert_eq!(read.exemplars[0].trace_id, [7; 16]);
     assert_eq!(read.exemplars[0].span_id, [8; 8]);
     assert_eq!(read.exemplars[0].time_unix_nano, nanos(9));
@@ -95,14 +101,14 @@ fn every_kind_is_told_as_what_it_is() {
     assert!(read.attributes.contains(&text(key::SERVER_ADDRESS, "80")));
     let faults = sum(&metrics, "taximeter.store.faults");
     assert!(faults.is_monotonic);
-    assert_eq!(int(&faults), (nanos(0), Some(number_data_point::Value::AsInt(3))));
+    assert_eq!(int(&faults), (nanos(20) + 1, Some(number_data_point::Value::AsInt(3))));
     assert!(!sum(&metrics, "taximeter.requests.open").is_monotonic);
     assert!(metrics.iter().any(|metric| matches!(metric.data, Some(metric::Data::Gauge(_)))));
 }
 
 #[test]
 fn a_delta_counts_from_what_the_collector_has() {
-    let instruments = Instruments::new(GenAi::V1_41, false);
+    let instruments = later();
     let faults = instruments.count(Instrument::StoreFaults, Vec::new());
     let gateway = instruments.buckets(Instrument::GatewayDuration, Vec::new());
     instruments.number(Instrument::RequestsOpen, Vec::new()).set(2.0);
@@ -114,13 +120,13 @@ fn a_delta_counts_from_what_the_collector_has() {
     gateway.record_from(0.5, origin);
     source.begin();
     let first = metrics(&mut source).unwrap();
-    assert_eq!(int(&sum(&first, "taximeter.store.faults")), (nanos(0), as_int(3)));
+    assert_eq!(int(&sum(&first, "taximeter.store.faults")), (nanos(20), as_int(3)));
     // It was not taken: the next round tells it again, and what came since.
     faults.increment(4);
     source.begin();
     let again = metrics(&mut source).unwrap();
     let told = sum(&again, "taximeter.store.faults");
-    assert_eq!(int(&told), (nanos(0), as_int(7)));
+    assert_eq!(int(&told), (nanos(20), as_int(7)));
     assert_eq!(told.aggregation_temporality, AggregationTemporality::Delta as i32);
     source.taken();
 
@@ -198,4 +204,18 @@ fn batches_are_bounded_and_what_is_left_of_a_round_is_known() {
     source.begin();
     let items: Vec<_> = std::iter::from_fn(|| source.next()).map(|batch| batch.items).collect();
     assert_eq!(items, [BATCH_POINTS_MAX, BATCH_POINTS_MAX, 1]);
+}
+
+#[test]
+fn what_is_counted_elsewhere_from_the_start_says_so() {
+    let instruments = later();
+    let told = |instrument| {
+        instruments.count(instrument, Vec::new()).increment(1);
+        let mut source = source(&instruments, Temporality::Cumulative);
+        source.begin();
+        int(&sum(&metrics(&mut source).unwrap(), instrument.spec().name)).0
+    };
+    assert_eq!(told(Instrument::LogLinesLost), nanos(0));
+    assert_eq!(told(Instrument::LedgerEntries), nanos(0));
+    assert!(told(Instrument::StoreFaults) >= nanos(20));
 }

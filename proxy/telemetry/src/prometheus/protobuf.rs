@@ -7,7 +7,7 @@ use prost::Message as _;
 use taximeter_meter::ExponentialHistogram;
 
 use crate::exemplar;
-use crate::instruments::{Distribution, Reading, Value};
+use crate::instruments::{Distribution, Value};
 use crate::names::{InstrumentKind, Spec, escaped};
 use crate::trace::Found;
 
@@ -144,21 +144,20 @@ impl Message {
         })
     }
 
-    /// Adds a series with these labels.
+    /// Adds a series with these labels and this value, native buckets and all.
     pub(super) fn add<'a>(
         &mut self,
         labels: impl Iterator<Item = (&'a str, &'a str)>,
-        reading: &Reading,
+        value: Value,
     ) {
         let mut metric = Metric { label: pairs(labels), ..Metric::default() };
-        // Before the others, so that it never has a sample that they lack.
-        let native = reading.native();
-        let number = match reading.value() {
+        let number = match value {
             #[expect(clippy::cast_precision_loss, reason = "the format's numbers are floats")]
             Value::Count(count) => Some(count as f64),
             Value::Number(number) => Some(number),
-            Value::Distribution(read) => {
-                metric.histogram = Some(histogram(&read, native.unwrap_or_default()));
+            Value::Distribution(mut read) => {
+                let native = read.native.take().unwrap_or_default();
+                metric.histogram = Some(histogram(&read, native));
                 None
             }
         };

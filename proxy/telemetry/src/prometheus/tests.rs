@@ -1,13 +1,15 @@
 //! Tests of the Prometheus formats.
 
-use ::metrics::{CounterFn as _, HistogramFn as _, Label};
+use ::metrics::{CounterFn as _, GaugeFn as _, HistogramFn as _, Label};
 use jiff::Timestamp;
 use taximeter_config::GenAi;
 use taximeter_ledger::RequestId;
+use taximeter_system::clock;
 
 use super::super::exemplar::Origin;
 use super::super::instruments::Instruments;
 use super::super::names::key;
+use super::super::scrapers::ScraperId;
 use super::*;
 
 fn written(format: ExpositionFormat, scope_labels: bool, instruments: &Instruments) -> String {
@@ -147,4 +149,86 @@ fn protobuf_is_for_those_who_want_it_where_it_says_more() {
     assert_eq!(ExpositionFormat::accepted("", true), ExpositionFormat::Text);
     let other = native.replace("encoding=delimited", "encoding=text");
     assert_eq!(ExpositionFormat::accepted(&other, true), ExpositionFormat::OpenMetrics);
+}
+
+const FORMATS: [ExpositionFormat; 3] =
+    [ExpositionFormat::Text, ExpositionFormat::OpenMetrics, ExpositionFormat::Protobuf];
+
+/// Series of every kind, with `samples` of each.
+fn sampled(samples: u64) -> Instruments {
+    let instruments = Instruments::new(GenAi::V1_41, true);
+    more(&instruments, "a", samples);
+    instruments
+}
+
+fn more(instruments: &Instruments, cause: &'static str, samples: u64) {
+    let labels = |key: &'static str| vec![Label::new(key, cause)];
+    let request = RequestId(uuid::Uuid::nil());
+    let origin = Origin { request, trace: None, at: Timestamp::UNIX_EPOCH };
+    let count = instruments.count(Instrument::BadFraming, labels(key::CAUSE));
+    let cost = instruments.number(Instrument::Cost, labels(key::CURRENCY));
+    let waits = instruments.buckets(Instrument::FirstTokenWait, labels(key::OUTCOME));
+    for _ in 0..samples {
+        count.increment(1);
+        cost.add(0.5);
+        waits.record_from(0.02, origin);
+    }
+    // What may be below 0, and what goes on over restarts, is never told as 0.
+    instruments.number(Instrument::RequestsOpen, Vec::new()).set(7.0);
+    instruments.number(Instrument::LedgerHealthy, Vec::new()).set(1.0);
+    instruments.count(Instrument::LedgerEntries, Vec::new()).absolute(9_000);
+}
+
+/// A scrape, of a scraper where `scrapers` says so.
+fn scraped(
+    instruments: &Instruments,
+    format: ExpositionFormat,
+    scrapers: Option<&Arc<Scrapers>>,
+) -> Exposition {
+    let newest = instruments.last_birth();
+    let id = ScraperId::new(std::net::IpAddr::from([127, 0, 0, 1]), b"10", b"p", "");
+    let by = Scraper { id, connection: Some(1) };
+    let scrape = scrapers.map(|scrapers| Scrape {
+        seen: scrapers.seen(by, clock::now()),
+        scrapers: scrapers.clone(),
+        by,
+        newest,
+    });
+    Exposition::new(format, None, &BTreeMap::new(), instruments.readings()).to(scrape)
+}
+
+fn bytes(exposition: Exposition) -> Vec<u8> {
+    exposition.flatten().collect()
+}
+
+#[test]
+fn a_scraper_is_told_0_once_of_what_is_new_to_it_and_others_the_value() {
+    for format in FORMATS {
+        let plain = |instruments: &Instruments| bytes(scraped(instruments, format, None));
+        let scrapers = Arc::new(Scrapers::new(clock::now()));
+        let instruments = sampled(3);
+        let to_scraper = || bytes(scraped(&instruments, format, Some(&scrapers)));
+        assert_ne!(plain(&instruments), plain(&sampled(0)), "{format:?}");
+        assert_eq!(to_scraper(), plain(&sampled(0)), "{format:?}");
+        assert_eq!(to_scraper(), plain(&instruments), "{format:?}");
+        more(&instruments, "b", 2);
+        let expected = sampled(3);
+        more(&expected, "b", 0);
+        assert_eq!(to_scraper(), plain(&expected), "{format:?}: the others as they are");
+        more(&instruments, "b", 1);
+        assert_eq!(to_scraper(), plain(&instruments), "{format:?}");
+    }
+}
+
+#[test]
+fn a_scrape_that_breaks_off_has_shown_nothing() {
+    let scrapers = Arc::new(Scrapers::new(clock::now()));
+    let instruments = sampled(3);
+    let scrape = || scraped(&instruments, ExpositionFormat::Text, Some(&scrapers));
+    let mut cut = scrape();
+    assert!(cut.next().is_some());
+    drop(cut);
+    let zeros = text(scraped(&sampled(0), ExpositionFormat::Text, None));
+    assert_eq!(text(scrape()), zeros);
+    assert_ne!(text(scrape()), zeros);
 }

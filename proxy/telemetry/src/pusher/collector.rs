@@ -14,6 +14,7 @@ use taximeter_net::upstream::{Dialer, HTTP_1, HTTP_2, Pair, RequestBody};
 use tokio::time::timeout;
 
 use super::answer::{Answer, of_http};
+use super::fault::SendFault;
 use super::grpc;
 use super::signal::Signal;
 
@@ -71,12 +72,19 @@ impl Collector {
         })
     }
 
-    /// Sends `message` once.
-    pub(super) async fn send(&self, message: &Bytes) -> Answer {
+    /// A message as it is sent.
+    ///
+    /// Errors: it cannot be compressed.
+    pub(super) fn packed(&self, message: &Bytes) -> io::Result<Bytes> {
+        if self.gzip { gzip(message).map(Bytes::from) } else { Ok(message.clone()) }
+    }
+
+    /// Sends a packed message once.
+    pub(super) async fn send(&self, packed: &Bytes) -> Answer {
         let sent = async {
             match self.protocol {
-                OtlpProtocol::HttpProtobuf => self.by_http(message).await,
-                OtlpProtocol::Grpc => self.by_grpc(message).await,
+                OtlpProtocol::HttpProtobuf => self.by_http(packed).await,
+                OtlpProtocol::Grpc => self.by_grpc(packed).await,
             }
         };
         match timeout(self.timeout, sent).await {
@@ -86,9 +94,9 @@ impl Collector {
         }
     }
 
-    async fn by_http(&self, message: &Bytes) -> Result<Answer, Box<dyn std::error::Error>> {
+    async fn by_http(&self, packed: &Bytes) -> Result<Answer, SendFault> {
         let mut body = RequestBody::default();
-        body.push(if self.gzip { gzip(message)?.into() } else { message.clone() });
+        body.push(packed.clone());
         let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.url.prefix.parse()?;
@@ -102,15 +110,14 @@ impl Collector {
         Ok(of_http(answer.status(), answer.headers(), answer.body()))
     }
 
-    async fn by_grpc(&self, message: &Bytes) -> Result<Answer, Box<dyn std::error::Error>> {
+    async fn by_grpc(&self, packed: &Bytes) -> Result<Answer, SendFault> {
         let scheme = if self.url.tls { "https" } else { "http" };
         let uri = format!("{scheme}://{}{}", self.url.authority(), self.signal.method);
-        let packed: Bytes = if self.gzip { gzip(message)?.into() } else { message.clone() };
         // A message is preceded by whether it is compressed and by its length.
         let mut framed = BytesMut::with_capacity(packed.len() + 5);
         framed.put_u8(u8::from(self.gzip));
         framed.put_u32(packed.len().try_into()?);
-        framed.put_slice(&packed);
+        framed.put_slice(packed);
         let mut request = Request::post(uri).body(framed.freeze())?;
         let headers = request.headers_mut();
         headers.clone_from(&self.headers);

@@ -8,6 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use taximeter_net::upstream::EngineSocket;
 
 use super::answer::{Answer, of_grpc};
+use super::fault::SendFault;
 
 /// Sends `request` over a fresh socket; what its answer, of at most `bytes_max` bytes, means.
 ///
@@ -16,7 +17,7 @@ pub(super) async fn call(
     socket: EngineSocket,
     request: Request<Bytes>,
     bytes_max: usize,
-) -> Result<Answer, Box<dyn std::error::Error>> {
+) -> Result<Answer, SendFault> {
     let (mut sender, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(socket)).await?;
     // Ends with the sender, or with an error that the answer has too.

@@ -50,7 +50,7 @@ above, or `taximeter.log.` and the name of the field. Numbers stay numbers. `tel
 `OTEL_EXPORTER_OTLP_ENDPOINT` names the collector and the file does not, lines are pushed without further settings.
 `OTEL_LOGS_EXPORTER=none` stops this.
 
-While a collector is down, 16384 lines wait. Taximeter drops the rest and counts them
+While a collector is down, 32 MiB of lines wait, compressed as they are sent. If there are more, Taximeter drops the oldest and counts them
 (`taximeter_otlp_items_total{taximeter_otlp_signal=\"logs\",taximeter_outcome=\"dropped\"}`). Lines about the push itself (`otlp_…`) stay on
 stderr, so that a push never causes another push.
 

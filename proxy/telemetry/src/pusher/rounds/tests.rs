@@ -1,10 +1,13 @@
-//! Tests of the pusher.
+//! Tests of the rounds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use taximeter_config::{OtlpProtocol, UpstreamUrl};
+use bytes::Bytes;
+use taximeter_config::{Exporter, OtlpProtocol, UpstreamUrl};
 
+use super::super::outcome::ExportOutcome;
+use super::super::signal::TRACES;
 use super::*;
 
 /// A round of batches of so many items each; some panic while they are made.
@@ -44,14 +47,9 @@ fn rounds(source: Batches) -> (Rounds<Batches>, Arc<Mutex<Vec<String>>>) {
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = told.clone();
     let tell = move |told: &ExportOutcome<'_>| heard.lock().unwrap().push(format!("{told:?}"));
-    let rounds = Rounds {
-        collector: Collector::new(&exporter, TRACES).unwrap(),
-        signal: TRACES.name,
-        source,
-        sending: 0,
-        tell: Box::new(tell),
-    };
-    (rounds, told)
+    let collector = Collector::new(&exporter, TRACES).unwrap();
+    let teller = Teller { signal: TRACES.name, tell: Box::new(tell) };
+    (Rounds { collector, source, sending: 0, told: teller }, told)
 }
 
 fn run(rounds: &mut Rounds<Batches>) {

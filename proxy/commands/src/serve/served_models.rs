@@ -1,0 +1,40 @@
+//! Tells telemetry which models were served before this start, so that errors about them have their
+//! names.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use taximeter_gateway::gateway::Gateway;
+use taximeter_store::{Location, StoreError};
+use taximeter_system::clock;
+use taximeter_telemetry::MODELS_MAX;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+/// How far back a model counts as served.
+const DAYS: i64 = 7;
+/// Time between two attempts while the store cannot be asked. The feeder tells why.
+const RETRY_PERIOD: Duration = Duration::from_secs(10);
+
+/// Asks the store once, in the background.
+pub(super) fn start(gateway: &Arc<Gateway>) {
+    let location = Location::of(&gateway.config, &gateway.id);
+    let telemetry = gateway.telemetry.clone();
+    gateway.background.spawn(async move {
+        loop {
+            let (location, now) = (location.clone(), clock::wall());
+            match spawn_blocking(move || served(&location, now)).await {
+                Ok(Ok(names)) => return telemetry.metrics.know_models(&names),
+                Ok(Err(_)) => sleep(RETRY_PERIOD).await,
+                // The runtime ends.
+                Err(_) => return,
+            }
+        }
+    });
+}
+
+fn served(location: &Location, now: Timestamp) -> Result<Vec<String>, StoreError> {
+    let since = now.checked_sub(SignedDuration::from_hours(24 * DAYS)).unwrap_or(Timestamp::MIN);
+    location.open()?.models_served(since, now, MODELS_MAX)
+}
