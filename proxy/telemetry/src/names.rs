@@ -186,9 +186,8 @@ instruments! {
         "Tokens, by type and by the source of the number.";
     RunningOutput: "taximeter.output.running", Counter, "{token}", Any,
         &[&[key::GEN_AI_REQUEST_MODEL, key::UPSTREAM, key::TENANT]],
-        "Output tokens of streams while they run, told each second, by an estimate where the engine \
-         does not say them, and the rest at the end. What was told too much is not taken back: \
-         `taximeter.tokens` has the number that was settled.";
+        "Output tokens of streams while they run, told each second, estimated where the engine does not \
+         say them; the rest at the end. `taximeter.tokens` has the settled number.";
     Usage: "taximeter.usage", Counter, "{request}", Any,
         &[REQUEST, &[key::SOURCE, key::USAGE_REASON]],
         "Requests that owe something, by the weakest source of what they used, and by the reason for \

@@ -375,7 +375,8 @@ fn salvage_a_copy(bench: &Bench, before: &[FramedEntry], entries_max: u64) {
     };
     let options = copy.options(OnDamage::Salvage);
     let loss = leave_out(&journal_dir, &options, &path, fault, false).unwrap();
-    assert!((1..=entries_max).contains(&loss.entries), "{loss:?}");
+    // Where the header alone is damaged, none.
+    assert!(loss.entries <= entries_max, "{loss:?}");
     let left: Vec<_> = copy.read(1).iter().map(|framed| framed.seq).collect();
     let lost = loss.first_seq..loss.first_seq + loss.entries;
     let all = before.iter().map(|framed| framed.seq).filter(|seq| !lost.contains(seq));

@@ -16,6 +16,7 @@ mod list;
 mod merge;
 mod open;
 mod page;
+mod read_ahead;
 mod seal;
 mod selection;
 mod tidy;

@@ -10,7 +10,8 @@ use taximeter_database::post::Post;
 use taximeter_ledger::Record;
 
 use super::open::Days;
-use super::window::{OfDay, row_filter, window};
+use super::read_ahead::window;
+use super::window::{OfDay, row_filter};
 use crate::sqlite::ask::{self, KeyedRow, unreadable};
 
 /// Requests that are read at once for who wants all.
