@@ -29,7 +29,7 @@ fn times_and_limits_that_alerts_compare_with_are_told() {
     let started = value(&gateway, "taximeter_start_time_seconds").expect("a start");
     assert!((before - 1.0..=now()).contains(&started), "{started}");
     assert_eq!(value(&gateway, "taximeter_requests_age_max_seconds"), Some(1234.0));
-    assert_eq!(value(&gateway, "taximeter_ledger_details_days_to_keep"), Some(31.0));
+    assert_eq!(value(&gateway, "taximeter_ledger_details_to_keep"), Some(31.0));
     // No day has left the tables, so nobody knows what one takes.
     assert_eq!(value(&gateway, "taximeter_ledger_details_days_held"), None);
     let book = value(&gateway, "taximeter_prices_date_seconds{taximeter_kind=\"builtin\"}");

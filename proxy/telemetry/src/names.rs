@@ -322,7 +322,7 @@ instruments! {
     DetailsHeld: "taximeter.ledger.details.days_held", Gauge, "d", Any, &[],
         "Days of records of requests that the room holds, at the rate of the last week. Absent until the \
          first day is sealed, if nothing limits the room, and if a database has the records.";
-    DetailsKeep: "taximeter.ledger.details.days_to_keep", Gauge, "d", Any, &[],
+    DetailsKeep: "taximeter.ledger.details.to_keep", Gauge, "d", Any, &[],
         "For how many days records are to be kept: `ledger.records_keep_days`.";
     LedgerHistoryRemoved: "taximeter.ledger.history.removed", Counter, "{file}", Any,
         &[&[key::CAUSE]],
