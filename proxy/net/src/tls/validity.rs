@@ -1,4 +1,4 @@
-//! Reads from certificates when they are valid: as much of X.509 (RFC 5280) as that needs.
+//! Reads from certificates when they are valid.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -6,14 +6,11 @@ use std::path::Path;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::time::{Time, Validity as Times};
 
 use super::contents::FILE_BYTES_MAX;
-
-/// Tags of DER.
-const VERSION: u8 = 0xa0;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const DAY_SECONDS: i64 = 86_400;
 
 /// When a certificate is valid, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,63 +37,11 @@ impl Validity {
 
     /// Of a certificate in DER.
     fn of(der: &[u8]) -> Option<Self> {
-        let (_, certificate, _) = value(der)?;
-        let (_, content, _) = value(certificate)?;
-        let (tag, _, behind) = value(content)?;
-        let serial = if tag == VERSION { behind } else { content };
-        let (_, _, signature) = value(serial)?;
-        let (_, _, issuer) = value(signature)?;
-        let (_, _, validity) = value(issuer)?;
-        let (_, times, _) = value(validity)?;
-        let (tag, not_before, behind) = value(times)?;
-        let not_before = seconds(tag, not_before)?;
-        let (tag, not_after, _) = value(behind)?;
-        Some(Self { not_before, not_after: seconds(tag, not_after)? })
+        let certificate = Certificate::from_der(der).ok()?;
+        let Times { not_before, not_after, .. } = certificate.tbs_certificate().validity();
+        let seconds = |time: &Time| i64::try_from(time.to_unix_duration().as_secs()).ok();
+        Some(Self { not_before: seconds(not_before)?, not_after: seconds(not_after)? })
     }
-}
-
-/// The first value of some DER: its tag, its content, and what is behind it.
-fn value(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81..=0x84 => {
-            let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-            (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
-        }
-        _ => return None,
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    Some((tag, content, rest))
-}
-
-/// A time in seconds since 1970: `YYMMDDHHMMSSZ`, or the same with four digits of the year.
-fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
-    let digits = text.strip_suffix(b"Z")?;
-    let two = |at: usize| -> Option<i64> {
-        let pair = digits.get(at..at + 2).filter(|pair| pair.iter().all(u8::is_ascii_digit))?;
-        std::str::from_utf8(pair).ok()?.parse().ok()
-    };
-    let (year, at) = match tag {
-        // Until 2049.
-        UTC_TIME => (two(0).map(|year| if year < 50 { 2000 + year } else { 1900 + year })?, 2),
-        GENERALIZED_TIME => (two(0)? * 100 + two(2)?, 4),
-        _ => return None,
-    };
-    if digits.len() != at + 10 {
-        return None;
-    }
-    let (month, day) = (two(at)?, two(at + 2)?);
-    let time = two(at + 4)? * 3600 + two(at + 6)? * 60 + two(at + 8)?;
-    (1..=12).contains(&month).then(|| days(year, month, day) * DAY_SECONDS + time)
-}
-
-/// Days from 1970 to a day of the Gregorian calendar, by Howard Hinnant's `days_from_civil`.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 #[cfg(test)]
@@ -129,24 +74,6 @@ mod tests {
         assert_eq!(of(&chain), Some(Validity { not_before, not_after: soon }));
         assert_eq!(of("nothing"), None);
         assert!(Validity::of_file(&file.path().join("nowhere")).is_err());
-    }
-
-    #[test]
-    fn times_are_seconds_since_1970() {
-        for (tag, text, expected) in [
-            (UTC_TIME, "700101000000Z", Some(0)),
-            (UTC_TIME, "491231235959Z", Some(2_524_607_999)),
-            (UTC_TIME, "500101000000Z", Some(-631_152_000)),
-            (GENERALIZED_TIME, "20240229120001Z", Some(1_709_208_001)),
-            (GENERALIZED_TIME, "99991231235959Z", Some(253_402_300_799)),
-            (UTC_TIME, "20240229120001Z", None),
-            (UTC_TIME, "7001010000Z", None),
-            (UTC_TIME, "701301000000Z", None),
-            (UTC_TIME, "7a0101000000Z", None),
-            (2, "700101000000Z", None),
-        ] {
-            assert_eq!(seconds(tag, text.as_bytes()), expected, "{text}");
-        }
     }
 
     proptest! {
