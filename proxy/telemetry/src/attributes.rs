@@ -29,15 +29,55 @@ pub struct RequestNames<'a> {
     pub response_model: Option<&'a str>,
 }
 
+/// The same, as long as a series.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct KeptNames {
+    tenant: Box<str>,
+    operation: Box<str>,
+    upstream: Box<str>,
+    provider: Box<str>,
+    request_model: Option<Box<str>>,
+    response_model: Option<Box<str>>,
+}
+
+impl From<RequestNames<'_>> for KeptNames {
+    fn from(names: RequestNames<'_>) -> Self {
+        Self {
+            tenant: names.tenant.into(),
+            operation: names.operation.into(),
+            upstream: names.upstream.into(),
+            provider: names.provider.into(),
+            request_model: names.request_model.map(Box::from),
+            response_model: names.response_model.map(Box::from),
+        }
+    }
+}
+
+impl KeptNames {
+    pub(super) fn get(&self) -> RequestNames<'_> {
+        RequestNames {
+            tenant: &self.tenant,
+            operation: &self.operation,
+            upstream: &self.upstream,
+            provider: &self.provider,
+            request_model: self.request_model.as_deref(),
+            response_model: self.response_model.as_deref(),
+        }
+    }
+
+    /// Without what clients and engines can choose: what is left is a small fixed set.
+    fn collapse(&mut self) {
+        self.tenant = OTHER.into();
+        for model in [&mut self.request_model, &mut self.response_model].into_iter().flatten() {
+            *model = OTHER.into();
+        }
+    }
+}
+
 /// What tells one kind of request from another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct RequestKind {
-    pub(super) tenant: Box<str>,
-    pub(super) operation: Box<str>,
-    pub(super) upstream: Box<str>,
-    pub(super) provider: Box<str>,
-    pub(super) request_model: Option<Box<str>>,
-    pub(super) response_model: Option<Box<str>>,
+    pub(super) names: KeptNames,
     pub(super) error_type: Option<Box<str>>,
     /// `None` for one whose end was counted before.
     pub(super) end: Option<End>,
@@ -53,23 +93,9 @@ pub(super) struct RequestKind {
 }
 
 impl RequestKind {
-    fn names(&self) -> RequestNames<'_> {
-        RequestNames {
-            tenant: &self.tenant,
-            operation: &self.operation,
-            upstream: &self.upstream,
-            provider: &self.provider,
-            request_model: self.request_model.as_deref(),
-            response_model: self.response_model.as_deref(),
-        }
-    }
-
     /// Without what clients and engines can choose: what is left is a small fixed set.
     pub(super) fn collapse(&mut self) {
-        self.tenant = OTHER.into();
-        for model in [&mut self.request_model, &mut self.response_model].into_iter().flatten() {
-            *model = OTHER.into();
-        }
+        self.names.collapse();
         if let Some(word) = &mut self.error_type {
             *word = OTHER_ERROR.into();
         }
@@ -124,17 +150,17 @@ pub(super) struct Attributes {
 impl Attributes {
     pub(super) fn new(kind: &RequestKind, server: Option<&Server>, scheme: &'static str) -> Self {
         let server = server.map(Server::labels);
-        let genai = genai(kind.names(), server.as_ref());
+        let genai = genai(kind.names.get(), server.as_ref());
         let error = kind.error_type.as_deref().map(|word| label(key::ERROR_TYPE, word));
         Self {
             genai,
             ended: ended(kind),
-            work: work(&kind.operation),
+            work: work(&kind.names.operation),
             http_server: http_server(
                 (scheme, kind.method, kind.version),
                 Some(&kind.route),
                 (kind.status, kind.error_type.as_deref()),
-                &kind.tenant,
+                &kind.names.tenant,
             ),
             http_client: server.map(|server| {
                 http_client(kind.method, Some(server), (kind.status, kind.error_type.as_deref()))

@@ -35,8 +35,8 @@ pub struct Facts<'a> {
 }
 
 impl Metrics {
-    /// Tells them.
-    pub fn note(&self, facts: &Facts<'_>) {
+    /// Tells what is known.
+    pub fn note_facts(&self, facts: &Facts<'_>) {
         let set = |instrument, kind: Option<&str>, value: f64| {
             let labels = kind.map(|kind| Label::new(key::KIND, kind.to_owned()));
             self.instruments.number(instrument, labels.into_iter().collect()).set(value);

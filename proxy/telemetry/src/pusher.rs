@@ -10,6 +10,8 @@ mod backlog;
 mod collector;
 mod fault;
 mod grpc;
+#[cfg(test)]
+mod nobody;
 mod outcome;
 mod queued;
 mod rounds;

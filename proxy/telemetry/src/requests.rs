@@ -10,7 +10,8 @@ use http::{Method, Version};
 use taximeter_ledger::{End, PendingRequest, Record};
 
 use super::attributes::{
-    Attributes, RequestKind, RequestNames, Server, http_client, http_server, method_label,
+    Attributes, KeptNames, RequestKind, RequestNames, Server, http_client, http_server,
+    method_label,
 };
 use super::bounded::Bounded;
 use super::exemplar::Origin;
@@ -145,19 +146,10 @@ impl Requests {
         let record = request.record;
         // Names that no engine has answered to never become a label.
         let served = record.status.is_some_and(|status| status < 400);
-        let model = |name: &Option<String>| {
-            name.as_deref().map(|name| {
-                let known = |name| self.models.label_if_known(name);
-                if served { self.models.label(name) } else { known(name) }.into()
-            })
-        };
         let kind = RequestKind {
-            tenant: self.tenants.label(record.tenant.as_str()).into(),
-            operation: record.operation.as_str().into(),
-            upstream: record.upstream.as_str().into(),
-            provider: record.provider.as_str().into(),
-            request_model: model(&record.request_model),
-            response_model: model(&record.response_model),
+            names: self.names_of(record, |name| {
+                if served { self.models.label(name) } else { self.models.label_if_known(name) }
+            }),
             error_type: record.error_type.as_deref().map(|word| self.errors.label(word).into()),
             end: Some(record.end),
             told: record.status,
@@ -168,6 +160,19 @@ impl Requests {
             status: record.status,
         };
         self.series(kind).record(request);
+    }
+
+    /// The labels for the names of a record, and for those of its models what `model` says.
+    fn names_of<'a>(&'a self, record: &'a Record, model: impl Fn(&'a str) -> &'a str) -> KeptNames {
+        RequestNames {
+            tenant: self.tenants.label(record.tenant.as_str()),
+            operation: record.operation.as_str(),
+            upstream: record.upstream.as_str(),
+            provider: record.provider.as_str(),
+            request_model: record.request_model.as_deref().map(&model),
+            response_model: record.response_model.as_deref().map(&model),
+        }
+        .into()
     }
 
     /// The series of a stream that an engine has answered well and that still runs.
@@ -188,15 +193,18 @@ impl Requests {
 
     /// Records what a request has used that was pending when it ended.
     pub(super) fn complete(&self, to: &Instruments, completed: &Completed<'_>, origin: Origin) {
-        let model = |name: Option<&str>| name.map(|name| self.models.label(name).into());
-        let PendingRequest { tenant, operation, upstream, provider, route, .. } = completed.request;
+        let PendingRequest { tenant, operation, upstream, provider, route, request_model, .. } =
+            completed.request;
         let kind = RequestKind {
-            tenant: self.tenants.label(tenant.as_str()).into(),
-            operation: operation.as_str().into(),
-            upstream: upstream.as_str().into(),
-            provider: provider.as_str().into(),
-            request_model: model(completed.request.request_model.as_deref()),
-            response_model: model(completed.response_model),
+            names: RequestNames {
+                tenant: self.tenants.label(tenant.as_str()),
+                operation: operation.as_str(),
+                upstream: upstream.as_str(),
+                provider: provider.as_str(),
+                request_model: request_model.as_deref().map(|name| self.models.label(name)),
+                response_model: completed.response_model.map(|name| self.models.label(name)),
+            }
+            .into(),
             error_type: None,
             end: None,
             told: None,
@@ -212,16 +220,8 @@ impl Requests {
 
     /// Records a request that was open when the gateway died: what it owes, as far as that is known.
     pub(super) fn died(&self, to: &Instruments, record: &Record) {
-        let model = |name: &Option<String>| {
-            name.as_deref().map(|name| self.models.label_if_known(name).into())
-        };
         let kind = RequestKind {
-            tenant: self.tenants.label(record.tenant.as_str()).into(),
-            operation: record.operation.as_str().into(),
-            upstream: record.upstream.as_str().into(),
-            provider: record.provider.as_str().into(),
-            request_model: model(&record.request_model),
-            response_model: model(&record.response_model),
+            names: self.names_of(record, |name| self.models.label_if_known(name)),
             error_type: record.error_type.as_deref().map(|word| self.errors.label(word).into()),
             end: Some(record.end),
             told: record.status,
@@ -246,12 +246,15 @@ impl Requests {
         origin: Origin,
     ) {
         let kind = RequestKind {
-            tenant: self.tenants.label(tenant).into(),
-            operation: failed.operation.into(),
-            upstream: failed.upstream.into(),
-            provider: failed.provider.into(),
-            request_model: failed.request_model.map(|m| self.models.label_if_known(m).into()),
-            response_model: None,
+            names: RequestNames {
+                tenant: self.tenants.label(tenant),
+                operation: failed.operation,
+                upstream: failed.upstream,
+                provider: failed.provider,
+                request_model: failed.request_model.map(|name| self.models.label_if_known(name)),
+                response_model: None,
+            }
+            .into(),
             error_type: Some(failed.error.into()),
             end: Some(failed.end),
             told: failed.told,
@@ -276,7 +279,8 @@ impl Requests {
             kind.collapse();
         }
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = servers.iter().find(|server| *server.name == *kind.upstream);
+        let names = kind.names.get();
+        let server = servers.iter().find(|server| *server.name == *names.upstream);
         let series = Arc::new(KindSeries::new(Attributes::new(&kind, server, self.scheme)));
         drop(servers);
         self.kinds.entry(kind).or_insert(series).clone()

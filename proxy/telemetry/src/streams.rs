@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ::metrics::{CounterFn as _, Label};
 use dashmap::DashMap;
 
-use super::attributes::{RequestNames, genai};
+use super::attributes::{KeptNames, RequestNames, genai};
 use super::bounded::OTHER;
 use super::exemplar::Origin;
 use super::instruments::{Buckets, Count, Instruments, SeriesSlot};
@@ -16,12 +16,7 @@ use super::wait::Wait;
 
 /// The series of streams with the same names, each made when it is first needed.
 pub struct StreamSeries {
-    tenant: Box<str>,
-    operation: Box<str>,
-    upstream: Box<str>,
-    provider: Box<str>,
-    request_model: Option<Box<str>>,
-    response_model: Option<Box<str>>,
+    names: KeptNames,
     server: Option<[Label; 2]>,
     wait: SeriesSlot<Buckets>,
     output: SeriesSlot<Count>,
@@ -62,7 +57,7 @@ impl Streams {
         let made = Arc::new(StreamSeries::new(names, server()));
         let kept = self.known.entry(hash).or_insert_with(|| made.clone()).clone();
         // Another kind has the same hash: that one stays, and both have the right labels.
-        if kept.names() == names { kept } else { made }
+        if kept.names.get() == names { kept } else { made }
     }
 
     /// Forgets which series there are. Their numbers stay.
@@ -72,41 +67,20 @@ impl Streams {
 
     fn found(&self, hash: u64, names: RequestNames<'_>) -> Option<Arc<StreamSeries>> {
         let series = self.known.get(&hash)?;
-        (series.names() == names).then(|| series.clone())
+        (series.names.get() == names).then(|| series.clone())
     }
 }
 
 impl StreamSeries {
     fn new(names: RequestNames<'_>, server: Option<[Label; 2]>) -> Self {
-        Self {
-            tenant: names.tenant.into(),
-            operation: names.operation.into(),
-            upstream: names.upstream.into(),
-            provider: names.provider.into(),
-            request_model: names.request_model.map(Box::from),
-            response_model: names.response_model.map(Box::from),
-            server,
-            wait: SeriesSlot::new(),
-            output: SeriesSlot::new(),
-        }
-    }
-
-    fn names(&self) -> RequestNames<'_> {
-        RequestNames {
-            tenant: &self.tenant,
-            operation: &self.operation,
-            upstream: &self.upstream,
-            provider: &self.provider,
-            request_model: self.request_model.as_deref(),
-            response_model: self.response_model.as_deref(),
-        }
+        Self { names: names.into(), server, wait: SeriesSlot::new(), output: SeriesSlot::new() }
     }
 
     /// Records the wait for a first token, which has come.
     pub(super) fn waited(&self, to: &Instruments, wait: Wait, origin: Origin) {
         self.wait
             .get_or_init(|| {
-                let mut labels = genai(self.names(), self.server.as_ref());
+                let mut labels = genai(self.names.get(), self.server.as_ref());
                 labels.extend(wait.labels());
                 to.buckets(Instrument::FirstTokenWait, labels)
             })
@@ -117,14 +91,13 @@ impl StreamSeries {
     pub(super) fn generated(&self, to: &Instruments, tokens: u64) {
         self.output
             .get_or_init(|| {
-                let model = self.request_model.as_deref();
-                let model =
-                    model.map(|model| Label::new(key::GEN_AI_REQUEST_MODEL, model.to_owned()));
-                let mut labels = vec![
-                    Label::new(key::TENANT, self.tenant.to_string()),
-                    Label::new(key::UPSTREAM, self.upstream.to_string()),
-                ];
-                labels.extend(model);
+                let RequestNames { tenant, upstream, request_model, .. } = self.names.get();
+                let model = request_model.map(|model| (key::GEN_AI_REQUEST_MODEL, model));
+                let labels = [(key::TENANT, tenant), (key::UPSTREAM, upstream)]
+                    .into_iter()
+                    .chain(model)
+                    .map(|(key, value)| Label::new(key, value.to_owned()))
+                    .collect();
                 to.count(Instrument::RunningOutput, labels)
             })
             .increment(tokens);
@@ -155,10 +128,10 @@ mod tests {
         let (c, d) = (of("c"), of("d"));
         assert!(Arc::ptr_eq(&c, &d));
         let rest = RequestNames { request_model: Some(OTHER), ..names(OTHER) };
-        assert_eq!(c.names(), rest);
-        assert_eq!(of("a").names(), names("a"));
+        assert_eq!(c.names.get(), rest);
+        assert_eq!(of("a").names.get(), names("a"));
         streams.clear();
-        assert!(Arc::ptr_eq(&of("c"), &of("c")) && of("c").names() == names("c"));
+        assert!(Arc::ptr_eq(&of("c"), &of("c")) && of("c").names.get() == names("c"));
     }
 
     #[test]
@@ -167,7 +140,7 @@ mod tests {
         let other = Arc::new(StreamSeries::new(names("other kind"), None));
         streams.known.insert(streams.hasher.hash_one(names("a")), other.clone());
         let series = streams.series(names("a"), || None);
-        assert_eq!(series.names(), names("a"));
-        assert_eq!(other.names(), names("other kind"));
+        assert_eq!(series.names.get(), names("a"));
+        assert_eq!(other.names.get(), names("other kind"));
     }
 }

@@ -33,7 +33,7 @@ fn note(gateway: &Gateway) {
     let date = |(book, date): (_, jiff::civil::Date)| {
         Some((book, date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second()))
     };
-    gateway.telemetry.metrics.note(&Facts {
+    gateway.telemetry.metrics.note_facts(&Facts {
         started_at: gateway.started_at,
         age_max: config.limits.request_timeout,
         keep_days: config.ledger.records_keep_days,

@@ -1,11 +1,8 @@
 //! Tests of the queues.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use taximeter_config::{Exporter, OtlpProtocol, UpstreamUrl};
-
+use super::super::nobody::{Told, nobody};
 use super::super::outcome::ExportOutcome;
 use super::super::signal::TRACES;
 use super::super::source::Batch;
@@ -47,25 +44,10 @@ impl QueueSource for Batches {
     }
 }
 
-type Told = Arc<Mutex<Vec<String>>>;
-
 /// A queue to nobody, with room for so many bytes, and what it tells.
 fn queued(bytes_max: usize, came: &[usize]) -> (Queued<Batches>, Told) {
-    let exporter = Exporter {
-        url: UpstreamUrl::parse("http://127.0.0.1:1").expect("a URL"),
-        protocol: OtlpProtocol::HttpProtobuf,
-        headers: BTreeMap::new(),
-        gzip: false,
-        timeout: Duration::from_secs(1),
-        ca: None,
-        client: None,
-    };
-    let told = Told::default();
-    let heard = told.clone();
-    let tell = move |told: &ExportOutcome<'_>| heard.lock().unwrap().push(format!("{told:?}"));
-    let teller = Teller { signal: TRACES.name, tell: Box::new(tell) };
+    let (collector, teller, told) = nobody();
     let source = Batches { came: came.to_vec(), ..Batches::default() };
-    let collector = Collector::new(&exporter, TRACES).unwrap();
     (Queued::new(collector, source, bytes_max, teller), told)
 }
 

@@ -1,11 +1,8 @@
 //! Tests of the rounds.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-
 use bytes::Bytes;
-use taximeter_config::{Exporter, OtlpProtocol, UpstreamUrl};
 
+use super::super::nobody::{Told, nobody};
 use super::super::outcome::ExportOutcome;
 use super::super::signal::TRACES;
 use super::*;
@@ -34,22 +31,9 @@ impl Source for Batches {
 }
 
 /// Rounds that push to nobody, and what they tell.
-fn rounds(source: Batches) -> (Rounds<Batches>, Arc<Mutex<Vec<String>>>) {
-    let exporter = Exporter {
-        url: UpstreamUrl::parse("http://127.0.0.1:1").expect("a URL"),
-        protocol: OtlpProtocol::HttpProtobuf,
-        headers: BTreeMap::new(),
-        gzip: false,
-        timeout: Duration::from_secs(1),
-        ca: None,
-        client: None,
-    };
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    let heard = told.clone();
-    let tell = move |told: &ExportOutcome<'_>| heard.lock().unwrap().push(format!("{told:?}"));
-    let collector = Collector::new(&exporter, TRACES).unwrap();
-    let teller = Teller { signal: TRACES.name, tell: Box::new(tell) };
-    (Rounds { collector, source, sending: 0, told: teller }, told)
+fn rounds(source: Batches) -> (Rounds<Batches>, Told) {
+    let (collector, told_by, told) = nobody();
+    (Rounds { collector, source, sending: 0, told: told_by }, told)
 }
 
 fn run(rounds: &mut Rounds<Batches>) {
