@@ -180,5 +180,5 @@ fn whenever_the_gateway_is_killed_every_request_is_on_the_ledger_once() {
     gateway.terminate();
     assert!(gateway.exit().0.success());
     let folder = gateway.into_folder();
-    judge::judge(kills, &folder.path().join("data"), &engine.log(), &requests);
+    judge::judge(kills, &folder.path().join("data"), &engine.log(), &requests).assert_enough(kills);
 }

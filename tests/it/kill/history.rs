@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 use taximeter_ledger::{Checkpoint, End, Entry, Settled};
 use taximeter_store::{SealPolicy, Sealer, Store};
 
-use super::judge::{self, SentRequest};
+use super::judge::{self, Met, SentRequest};
 use super::two_gateways::{billed, sums};
 use crate::gateway::{records, taximeter};
 use crate::old_details::post;
@@ -61,11 +61,11 @@ impl History {
         data_dir: &Path,
         log: &Log,
         mut sent: Vec<SentRequest>,
-    ) {
+    ) -> Met {
         let ids: BTreeSet<_> = (0..self.requests).map(|number| format!("r-{number}")).collect();
         let of_history = |id: &String| SentRequest { request_id: id.clone(), finished: false };
         sent.extend(ids.iter().map(of_history));
-        judge::judge(kills, data_dir, log, &sent);
+        let met = judge::judge(kills, data_dir, log, &sent);
 
         let all = records(data_dir);
         let is_old = |id: &str| ids.contains(id);
@@ -91,6 +91,7 @@ impl History {
         let verified = taximeter(["verify"].iter().chain(&place));
         let said = String::from_utf8_lossy(&verified.stdout);
         assert!(said.ends_with("Nothing is wrong.\n"), "{said}");
+        met
     }
 }
 

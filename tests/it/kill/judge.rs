@@ -15,8 +15,23 @@ pub(super) struct SentRequest {
     pub(super) finished: bool,
 }
 
+/// What the kills met.
+#[must_use]
+pub(super) struct Met {
+    finished: usize,
+    died: usize,
+}
+
+impl Met {
+    /// Fails if so many kills met too little to learn anything from.
+    pub(super) fn assert_enough(&self, kills: usize) {
+        assert!(self.finished >= kills, "too little load to learn anything");
+        assert!(self.died > kills / 2, "kills met too few running requests");
+    }
+}
+
 /// Fails unless every request is on the ledger once, with what it used. Prints what was counted.
-pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, requests: &[SentRequest]) {
+pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, requests: &[SentRequest]) -> Met {
     let records = records(data_dir);
     let verified = verify(data_dir);
     let mut by_request: BTreeMap<&str, &Value> = BTreeMap::new();
@@ -55,9 +70,7 @@ pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, requests: &[SentRe
     assert!(lost.is_empty(), "answered and not billed: {lost:?}");
     assert!(twice.is_empty(), "twice on the ledger: {twice:?}");
     assert!(verified.ends_with("Nothing is wrong.\n"), "{verified}");
-
-    assert!(finished.len() >= kills, "too little load to learn anything");
-    assert!(ended("gateway_died") >= kills.div_ceil(2), "kills met too few running requests");
+    let met = Met { finished: finished.len(), died: ended("gateway_died") };
     for (request_id, written) in log {
         // Reserved before it was sent, so it must have ended on the ledger, one way or another.
         let record = by_request.get(request_id.as_str());
@@ -75,6 +88,7 @@ pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, requests: &[SentRe
         requests.iter().map(|request| request.request_id.as_str()).collect();
     let unasked: Vec<_> = by_request.keys().filter(|id| !asked.contains(*id)).collect();
     assert!(unasked.is_empty(), "never asked: {unasked:?}");
+    met
 }
 
 /// What the gateway's own command says of the whole ledger.

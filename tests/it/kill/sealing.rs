@@ -87,7 +87,7 @@ fn whenever_what_seals_is_killed_each_request_is_on_the_ledger_once() {
     gateway.terminate();
     assert!(gateway.exit().0.success());
     let folder = gateway.into_folder();
-    history.judge(kills, &folder.path().join("data"), &engine.log(), requests);
+    history.judge(kills, &folder.path().join("data"), &engine.log(), requests).assert_enough(kills);
 }
 
 /// Seals without a pause: what is due of days that are closed, parts of others as if there were little
