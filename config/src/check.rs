@@ -1,6 +1,7 @@
 //! `Raw*` structs → `Config`: fills in defaults, and checks the rules between one key and
 //! another.
 
+mod dimensions;
 mod limits;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::addresses::admin_problem;
 use crate::admin_tokens::{AdminRight, AdminToken};
 use crate::content::{Content, captures};
 use crate::cors::Cors;
+use crate::dimensions::Dimensions;
 use crate::forward::{Forward, ForwardCredential};
 use crate::mistake::Invalid;
 use crate::model::{
@@ -68,6 +70,10 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
     };
     let tls = raw.tls.given().map_or(Some(None), |raw| raw.files(reader).map(Some));
     let admin_tls = raw.admin_tls.given().map_or(Some(None), |raw| raw.files(reader).map(Some));
+    let dimensions = raw
+        .dimensions
+        .given()
+        .map_or(default.dimensions, |raw| dimensions::dimensions(raw, reader));
     let export = raw.export.given().map_or(Some(default.export), export);
     let cors = raw.cors.given().map_or(Some(None), |raw| cors(raw, reader).map(Some));
     Some(Config {
@@ -77,6 +83,11 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         admin_tokens: admin_tokens?,
         data_dir: raw.data_dir.or(default.data_dir),
         workers: raw.workers.or(default.workers),
+        dimensions: Dimensions {
+            sessions: raw.sessions.or(dimensions.sessions),
+            end_users: raw.end_user.or(dimensions.end_users),
+            ..dimensions
+        },
         prices,
         billing: raw.billing.given().map_or(default.billing, billing),
         ledger: raw.ledger.given().map_or(default.ledger, ledger),

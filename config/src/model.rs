@@ -19,6 +19,7 @@ use crate::addresses::Addresses;
 use crate::admin_tokens::{AdminRight, AdminToken};
 use crate::content::Content;
 use crate::cors::Cors;
+use crate::dimensions::Dimensions;
 use crate::forward::{Forward, ForwardCredential};
 use crate::ledger::{Durability, OnDamage, OnUnavailable};
 use crate::limits::Limits;
@@ -56,6 +57,8 @@ pub struct Config {
     pub tenants: Tenants,
     /// In order of preference. The first whose `models` match counts.
     pub tokenizers: Vec<TokenizerFile>,
+    /// Where requests say what they are part of.
+    pub dimensions: Dimensions,
     /// What tokens cost.
     pub prices: Prices,
     /// How bills are made.
@@ -118,6 +121,7 @@ impl Config {
             upstreams,
             tenants: Tenants::default(),
             tokenizers: Vec::new(),
+            dimensions: Dimensions::default(),
             prices: Prices::default(),
             billing: Billing::default(),
             ledger: Ledger::default(),

@@ -75,6 +75,7 @@ impl Config {
             upstreams: _,
             tenants: _,
             tokenizers: _,
+            dimensions: _,
             prices: _,
             billing: _,
             ledger: _,

@@ -5,6 +5,7 @@
 //! configuration's folder.
 
 mod admin;
+mod dimensions;
 mod ledger;
 mod prices;
 mod telemetry;
@@ -13,6 +14,7 @@ mod tenants;
 use std::path::PathBuf;
 
 use jiff::civil::Date;
+use taximeter_dimensions::Keep;
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Money;
 
@@ -30,6 +32,7 @@ use crate::values::{BearerToken, Label, Name};
 use crate::versions::Versions;
 
 pub(crate) use admin::RawAdminToken;
+pub(crate) use dimensions::{RawDimensions, RawPlace, RawTag};
 pub(crate) use ledger::{RawExport, RawLedger};
 pub(crate) use prices::{RawBilling, RawExchange, RawPrices};
 pub(crate) use telemetry::{RawContent, RawOtlp, RawTelemetry, RawTraces};
@@ -71,6 +74,14 @@ keys! {
         /// counts. Taximeter has OpenAI's vocabularies built in.
         tokenizers: Optional<List<RawTokenizer>> =
             without("Taximeter estimates the tokens of other models"),
+        /// Where requests say what they are part of.
+        dimensions: Optional<RawDimensions> = without("the names that Taximeter knows"),
+        /// What records have of sessions, agents and turns: `keep` their names, `hash` them with a
+        /// key, or `off`.
+        sessions: Optional<Spanned<Keep>> = default("keep").example("hash"),
+        /// What records have of end users: `keep` their names, which often are addresses, `hash`
+        /// them with a key, or `off`.
+        end_user: Optional<Spanned<Keep>> = default("hash").example("off"),
         /// What tokens cost.
         prices: Optional<RawPrices> = without("the built-in price book"),
         /// How Taximeter makes bills.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use serde::Deserialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
+use taximeter_dimensions::Keep;
 use taximeter_meter::{Dialect, UsageAsk};
 
 use crate::access_log::AccessLog;
@@ -98,6 +99,11 @@ words!(UsageAsk, "final, continuous or token_ids", {
 words!(ForwardCredential, "auto, on or off", {
     "auto" => Self::Auto,
     "on" | "true" => Self::On,
+    "off" | "false" => Self::Off,
+});
+words!(Keep, "keep, hash or off", {
+    "keep" => Self::Keep,
+    "hash" => Self::Hash,
     "off" | "false" => Self::Off,
 });
 words!(OnClientLeft, "cancel or drain", { "cancel" => Self::Cancel, "drain" => Self::Drain, });

@@ -108,6 +108,7 @@ mod running_usage;
 mod scrapers;
 mod sealed_days;
 mod segments;
+mod sessions;
 mod sockets;
 mod streams;
 mod telemetry;

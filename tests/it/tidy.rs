@@ -18,6 +18,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("taximeter-meter", &["taximeter-framing", "taximeter-json", "taximeter-pricing"]),
     ("taximeter-request", &["taximeter-json", "taximeter-meter"]),
     ("taximeter-ledger", &["taximeter-json", "taximeter-pricing"]),
+    ("taximeter-dimensions", &["taximeter-json", "taximeter-ledger", "taximeter-request"]),
     ("taximeter-columnar", &["taximeter-json", "taximeter-ledger", "taximeter-pricing"]),
     (
         "taximeter-billing",
@@ -35,7 +36,13 @@ const PURE: &[(&str, &[&str])] = &[
     ),
     (
         "taximeter-config",
-        &["taximeter-pricing", "taximeter-tokenizer", "taximeter-meter", "taximeter-ledger"],
+        &[
+            "taximeter-dimensions",
+            "taximeter-ledger",
+            "taximeter-meter",
+            "taximeter-pricing",
+            "taximeter-tokenizer",
+        ],
     ),
     ("taximeter-sidecar", &["taximeter-config"]),
 ];
@@ -95,6 +102,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "commands",
     "crc64",
     "database",
+    "dimensions",
     "export",
     "framing",
     "gateway",

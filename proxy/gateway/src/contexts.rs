@@ -1,13 +1,14 @@
 //! Remembers how large the contexts are that providers keep: earlier responses and conversations.
 //! A request that goes on from one has only what it adds.
 
-use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 use taximeter_ledger::{RecordUsage, TenantId};
 use taximeter_pricing::{Member, Source};
 use taximeter_request::Context;
+
+use crate::recent::Recent;
 
 /// Most contexts that are remembered. The one that was said the longest ago goes for a new one.
 const CONTEXTS_MAX: usize = 1 << 14;
@@ -37,17 +38,9 @@ pub(crate) struct ContextTokens {
 /// The contexts that are known, of all tenants.
 #[derive(Debug, Default)]
 pub struct Contexts {
-    known: Mutex<Known>,
+    sizes: Mutex<Recent<ContextTokens, CONTEXTS_MAX>>,
     /// Nobody can make two keys with the same hash on purpose.
     hashers: [RandomState; 2],
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    sizes: HashMap<u128, (ContextTokens, u64)>,
-    /// In the order in which they were said. A later number has replaced an earlier one.
-    order: VecDeque<(u64, u128)>,
-    next: u64,
 }
 
 impl ContextTokens {
@@ -74,7 +67,7 @@ impl Contexts {
         size: ContextTokens,
     ) {
         let Some(key) = self.key(tenant, upstream, context) else { return };
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).put(key, size);
+        self.sizes.lock().unwrap_or_else(PoisonError::into_inner).put(key, size);
     }
 
     /// The size of a context of this tenant at this upstream.
@@ -85,11 +78,8 @@ impl Contexts {
         context: &Context,
     ) -> PromptContext {
         let Some(key) = self.key(tenant, upstream, context) else { return PromptContext::Unknown };
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known
-            .sizes
-            .get(&key)
-            .map_or(PromptContext::Unknown, |(size, _)| PromptContext::Known(*size))
+        let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.get(key).map_or(PromptContext::Unknown, |size| PromptContext::Known(*size))
     }
 
     fn key(&self, tenant: &TenantId, upstream: &str, context: &Context) -> Option<u128> {
@@ -101,21 +91,6 @@ impl Contexts {
         let [high, low] = &self.hashers;
         let hash = |hasher: &RandomState| u128::from(hasher.hash_one((tenant, upstream, named)));
         Some(hash(high) << 64 | hash(low))
-    }
-}
-
-impl Known {
-    fn put(&mut self, key: u128, size: ContextTokens) {
-        let number = self.next;
-        self.next += 1;
-        self.sizes.insert(key, (size, number));
-        self.order.push_back((number, key));
-        while self.sizes.len() > CONTEXTS_MAX || self.order.len() > 2 * CONTEXTS_MAX {
-            let Some((number, key)) = self.order.pop_front() else { return };
-            if self.sizes.get(&key).is_some_and(|(_, last)| *last == number) {
-                self.sizes.remove(&key);
-            }
-        }
     }
 }
 
@@ -168,8 +143,6 @@ mod tests {
         assert_eq!([0, 1, 2, CONTEXTS_MAX].map(knows), [false, false, true, true]);
         let conversation = Context::Conversation("c".to_owned());
         assert_eq!(contexts.find(&acme, "openai", &conversation), PromptContext::Known(SIZE));
-        let known = contexts.known.lock().unwrap();
-        assert!(known.sizes.len() <= CONTEXTS_MAX && known.order.len() <= 2 * CONTEXTS_MAX);
     }
 
     #[test]

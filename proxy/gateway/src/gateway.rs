@@ -9,6 +9,7 @@ use std::time::Instant;
 use http::HeaderValue;
 use jiff::Timestamp;
 use taximeter_config::{Config, Upstream};
+use taximeter_dimensions::Names;
 use taximeter_journal::Journal;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_ledger::TenantId;
@@ -24,6 +25,7 @@ use taximeter_tokenizer::Tokenizer;
 use tokio::sync::{Semaphore, watch};
 
 use crate::batch_files::BatchFiles;
+use crate::chains::Chains;
 use crate::contexts::Contexts;
 use crate::health::Health;
 use crate::heartbeat::WorkerHeartbeat;
@@ -32,6 +34,7 @@ pub(crate) use crate::held_bytes::HeldText;
 use crate::journey::identify::tenant::Directory;
 use crate::known_dialect::KnownDialect;
 use crate::live::Live;
+use crate::name_key::OwnNameKey;
 use crate::permits::AdminPermits;
 use crate::probes::Probes;
 use crate::refusals::Refusals;
@@ -60,6 +63,8 @@ pub struct Gateway {
     pub tariffs: Tariffs,
     /// The vocabularies that count.
     pub tokenizers: Tokenizers,
+    /// By which names requests say what they are part of.
+    pub names: Names,
     /// Opens connections to upstreams.
     pub dialer: Dialer,
     /// In the order of the configuration.
@@ -79,6 +84,10 @@ pub struct ProcessState {
     pub live: Live,
     /// How large the contexts are that providers keep.
     pub contexts: Contexts,
+    /// Which session earlier responses belong to.
+    pub chains: Chains,
+    /// The key of hashed names that the gateway has made itself, once it is needed.
+    own_name_key: OwnNameKey,
     /// Which files have the results of batches.
     pub batch_files: BatchFiles,
     /// How many each tenant has, of those who may not have as many as they like.
@@ -161,6 +170,8 @@ impl Gateway {
             feeding: Arc::default(),
             live: Live::default(),
             contexts: Contexts::default(),
+            chains: Chains::default(),
+            own_name_key: OwnNameKey::default(),
             batch_files: BatchFiles::default(),
             tenants: Arc::default(),
             memory: Arc::new(Memory::of_container()),
@@ -214,8 +225,10 @@ impl Gateway {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone_from(&upstream_states);
+        let hasher = process.own_name_key.hasher(&config, &process.telemetry);
         Self {
             directory: Directory::new(&config),
+            names: Names::new(&config.dimensions.settings(hasher)),
             dialer: Dialer::new(tls, config.limits.upstream_connect_timeout),
             upstream_states,
             tokenizers: tokenizers.within(config.limits.count_bytes_max),

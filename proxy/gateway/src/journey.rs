@@ -7,6 +7,7 @@
 pub mod admit;
 mod body;
 mod cors;
+mod dimensions;
 pub mod identify;
 mod probe;
 pub mod refuse;
@@ -154,7 +155,9 @@ async fn steps(
     report.identified(&call.caller);
     let admission = admit::admission(gateway, &call)?;
     call.stage_times.identified = Some(clock::now());
-    let order = body::read(gateway, &call, &head.headers, body).await?;
+    let heard = dimensions::hear(gateway, &head.headers);
+    let order = body::read(gateway, &call, &head.headers, heard.noted(), body).await?;
+    call.dimensions = dimensions::told(gateway, &call, heard, order.facts.as_ref());
     call.stage_times.read = Some(clock::now());
     peer.body_is_unread(false);
     let mut chosen = route::choose(gateway, &call, order)?;

@@ -138,6 +138,7 @@
 //! silent for 10 s makes `/healthz` answer 503, so that a liveness probe notices it.
 
 pub mod batch_files;
+pub mod chains;
 mod charge_sum;
 pub mod contexts;
 pub mod counting;
@@ -149,8 +150,10 @@ pub mod journey;
 pub mod known_dialect;
 pub mod listen;
 pub mod live;
+pub mod name_key;
 pub mod permits;
 mod probes;
+mod recent;
 pub mod recognise;
 pub mod refusals;
 pub mod refused_questions;

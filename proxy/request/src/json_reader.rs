@@ -7,21 +7,26 @@ mod context;
 mod fault;
 mod limit;
 mod member;
+mod noted;
 mod parameter;
 mod splice;
 
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 pub use context::{Context, names_context};
 use context::{ContextMember, Contexts};
 pub use fault::RequestFault;
+pub use noted::{Members, Note, Noted};
 pub use parameter::Parameter;
 pub use splice::{BodyEdits, Splice};
 
 pub(crate) use limit::Limit;
 use member::BodyMember;
 pub(crate) use member::MODEL_REQUIREMENT;
+use noted::Spot;
 use parameter::{Parent, state};
 use splice::{Flag, Options, Places};
 use taximeter_json::{Container, Event, Piece, Scalar, StreamReader};
@@ -47,6 +52,9 @@ pub(crate) struct JsonReader {
     parent: Option<Parent>,
     /// Whether parameters are noted.
     states: bool,
+    /// Further members that are noted, and where in them the next value stands.
+    noting: Option<Arc<Members>>,
+    spot: Spot,
     /// Members that were there, one bit each.
     seen: u32,
     facts: RequestFacts,
@@ -78,6 +86,8 @@ pub struct RequestFacts {
     pub service_tier: Option<String>,
     /// Parameters that it states, where they are asked for: numbers as they are written.
     pub parameters: Vec<(Parameter, String)>,
+    /// Members that were to be noted, in the order in which they stand.
+    pub notes: Vec<Noted>,
     /// The most answers that the engine generates, by `n` and `best_of`; `None` where either is
     /// below one.
     answers_max: Option<u64>,
@@ -101,6 +111,8 @@ impl JsonReader {
             opens: None,
             parent: None,
             states: false,
+            noting: None,
+            spot: Spot::default(),
             seen: 0,
             facts: RequestFacts::nothing(wire),
         }
@@ -114,6 +126,11 @@ impl JsonReader {
     /// Notes the request's parameters as well.
     pub(crate) const fn note_parameters(&mut self) {
         self.states = true;
+    }
+
+    /// Notes these members as well.
+    pub(crate) fn note(&mut self, members: Arc<Members>) {
+        self.noting = Some(members);
     }
 
     /// Reads on, to the first fault.
@@ -140,6 +157,9 @@ impl JsonReader {
 
     fn on_key(&mut self) -> Result<(), RequestFault> {
         let (key, depth, parent) = (self.json.text(), self.json.depth(), self.parent);
+        if let Some(members) = &self.noting {
+            self.spot.on_key(members, depth, key);
+        }
         let is_read = matches!(parent, None | Some(Parent::StreamOptions));
         self.member = key.filter(|_| is_read).and_then(|key| BodyMember::named(depth, key));
         self.context = key.and_then(|key| match parent {
@@ -166,6 +186,9 @@ impl JsonReader {
     }
 
     fn on_scalar(&mut self, kind: Scalar, start: u64, end: u64) -> Result<(), RequestFault> {
+        if let Some(noted) = self.spot.on_scalar(kind, self.json.text()) {
+            noted::add(&mut self.facts.notes, noted);
+        }
         if let Some(parameter) = self.parameter {
             state(&mut self.facts.parameters, parameter, kind, self.json.text());
         }
@@ -248,6 +271,17 @@ impl JsonReader {
     }
 
     fn on_open(&mut self, container: Container, inside: u64) -> Result<(), RequestFault> {
+        self.open(container, inside)?;
+        let Some(members) = &self.noting else { return Ok(()) };
+        let has_members = self.spot.on_open(members, container, self.json.depth());
+        if has_members && self.parent.is_none() {
+            self.parent = Some(Parent::Noted);
+            self.json.follow();
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, container: Container, inside: u64) -> Result<(), RequestFault> {
         if self.json.depth() == 1 {
             self.facts.places.members = inside;
             return Ok(());
@@ -353,6 +387,7 @@ impl RequestFacts {
             user: None,
             service_tier: None,
             parameters: Vec::new(),
+            notes: Vec::new(),
             answers_max: Some(1),
             contexts: Contexts::default(),
             is_unlimited: false,

@@ -19,7 +19,8 @@ mod prompt;
 mod reader;
 
 pub use json_reader::{
-    BodyEdits, Context, Parameter, RequestFacts, RequestFault, Splice, names_context,
+    BodyEdits, Context, Members, Note, Noted, Parameter, RequestFacts, RequestFault, Splice,
+    names_context,
 };
 pub use prompt::{Prompt, prompt_chats, prompt_text, spoken_characters};
 pub use reader::RequestReader;

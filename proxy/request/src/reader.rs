@@ -1,7 +1,9 @@
 //! Reads the body of a request, JSON or a form, while it passes.
 
+use std::sync::Arc;
+
 use crate::form::FormReader;
-use crate::json_reader::{JsonReader, RequestFacts, RequestFault};
+use crate::json_reader::{JsonReader, Members, RequestFacts, RequestFault};
 use taximeter_meter::Wire;
 
 /// Reads one request body.
@@ -49,6 +51,15 @@ impl RequestReader {
     pub const fn with_parameters(mut self) -> Self {
         if let BodyReader::Json(reader) = &mut self.body {
             reader.note_parameters();
+        }
+        self
+    }
+
+    /// The same, which also notes these members; a form has none.
+    #[must_use]
+    pub fn noting(mut self, members: Arc<Members>) -> Self {
+        if let BodyReader::Json(reader) = &mut self.body {
+            reader.note(members);
         }
         self
     }

@@ -5,6 +5,7 @@ mod background;
 mod config;
 mod dialect;
 mod ledger;
+mod said;
 mod sent;
 mod tls;
 
@@ -33,6 +34,7 @@ pub use self::ledger::{
     ClockTurned, DetailsRemoved, EntryLost, EntryRejected, HistoryRemoved, JournalChanged,
     LedgerSlow, NotSealed, RequestDied, RoomTurned, Sealed, StoreFailed,
 };
+pub use self::said::{DimensionDropped, NameKeyMissing, SpoofedHeader};
 pub use self::sent::{EventsPushed, TelemetryPushed};
 pub use self::tls::CertificateReloaded;
 
@@ -276,22 +278,6 @@ impl Event for AuthRefused {
         let fields =
             [("reason", self.reason.into()), ("key_sha256", self.fingerprint.clone().into())];
         to.tell(LogEvent::AuthRefused, fields);
-    }
-}
-
-/// A client that is not trusted sent the tenant header. The gateway ignored it.
-pub struct SpoofedHeader<'a> {
-    /// The tenant.
-    pub tenant: &'a TenantId,
-}
-
-impl Event for SpoofedHeader<'_> {
-    fn count(&self, to: &Metrics) {
-        to.count(Instrument::SpoofedHeaders, 1, &[]);
-    }
-
-    fn line(&self, to: &Log) {
-        to.tell(LogEvent::SpoofedHeader, [("tenant", self.tenant.as_str().into())]);
     }
 }
 

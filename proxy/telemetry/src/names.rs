@@ -253,6 +253,10 @@ instruments! {
         "Requests whose captured content is missing from their spans, by cause.";
     AuthRefusals: "taximeter.auth.refusals", Counter, "{request}", Any, &[&[key::CODE]],
         "Requests without a valid credential, by reason.";
+    DimensionsDropped: "taximeter.dimensions.dropped", Counter, "{value}", Any,
+        &[&[key::DIMENSION, key::CAUSE]],
+        "Names of sessions, agents, turns, end users and tags in requests that records do not have, \
+         by dimension and cause.";
     SpoofedHeaders: "taximeter.spoofed_headers", Counter, "{request}", Any, &[],
         "Requests in which an untrusted client sent the tenant header.";
     BadFraming: "taximeter.bad_framing", Counter, "{connection}", Any, &[&[key::CAUSE]],

@@ -3,6 +3,7 @@
 
 use std::error::Error as _;
 use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
@@ -12,7 +13,7 @@ use hyper::body::Incoming;
 use taximeter_framing::{DecodeFault, Decoder, is_identity};
 use taximeter_meter::Wire;
 use taximeter_net::upstream::RequestBody;
-use taximeter_request::{RequestFacts, RequestReader};
+use taximeter_request::{Members, RequestFacts, RequestReader};
 use taximeter_system::clock;
 
 use super::identify::Call;
@@ -38,6 +39,7 @@ pub(super) async fn read(
     gateway: &Gateway,
     call: &Call,
     headers: &HeaderMap,
+    noted: &Arc<Members>,
     mut incoming: Incoming,
 ) -> Result<Order, Refusal> {
     let limits = &gateway.config.limits;
@@ -46,6 +48,7 @@ pub(super) async fn read(
         return Err(Refusal::TooLarge { bytes_max });
     }
     let reader = reader(call, headers, limits.json_depth_max)?;
+    let reader = reader.map(|reader| reader.noting(noted.clone()));
     // Spans tell of them, and nothing else.
     let reader = if gateway.telemetry.traces.is_some() {
         reader.map(RequestReader::with_parameters)

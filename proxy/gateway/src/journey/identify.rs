@@ -18,7 +18,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 use jiff::Timestamp;
 use taximeter_config::Limits;
-use taximeter_ledger::RequestId;
+use taximeter_ledger::{Dimensions, RequestId};
 use taximeter_meter::Wire;
 use taximeter_net::fields::{self, TRACEPARENT, TRACESTATE, X_REQUEST_ID};
 use taximeter_net::framing::FramingFault;
@@ -73,6 +73,8 @@ pub struct Call {
     pub(crate) trace: Option<TraceContext>,
     /// When its stages ended.
     pub(crate) stage_times: StageTimes,
+    /// What it is part of, once its body is read.
+    pub(crate) dimensions: Option<Box<Dimensions>>,
 }
 
 /// What is known before anything is decided: enough to answer a refusal.
@@ -227,6 +229,7 @@ pub fn call(
         uri: head.uri.clone(),
         trace: arrival.trace,
         stage_times: StageTimes::default(),
+        dimensions: None,
     })
 }
 

@@ -58,6 +58,8 @@ pub(super) enum Parent {
     Kept,
     /// A list of token ids, or of lists of them.
     PromptIds,
+    /// One of which members are only noted.
+    Noted,
 }
 
 impl Parameter {

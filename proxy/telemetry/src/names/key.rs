@@ -173,6 +173,8 @@ keys! {
     REASON: "taximeter.void.reason", Text,
         "`not_sent`, `upstream_refused`, `upstream_auth` or `client_left`.";
     UPSTREAM: "taximeter.upstream", Text, "The upstream's name.";
+    DIMENSION: "taximeter.dimension", Text,
+        "`session`, `agent`, `parent_agent`, `turn`, `kind`, `client`, `end_user` or `tag`.";
     CAUSE: "taximeter.cause", Text, "A word from a fixed list.";
     OUTCOME: "taximeter.outcome", Text, "A word from a fixed list.";
     STREAM: "taximeter.stream", Text, "`true` if the request is a stream. Absent otherwise.";

@@ -108,6 +108,9 @@ log_events! {
         "The gateway refused a request.";
     AuthRefused: "auth_refused", Warn, ["reason", "key_sha256"],
         "A request had no valid credential.";
+    NameKeyMissing: "name_key_missing", Critical, ["error"],
+        "The key that hashes names of end users and sessions cannot be read from `data_dir`, or made \
+         there. Records do not have what would be hashed until the gateway starts again.";
     SpoofedHeader: "spoofed_header", Warn, ["tenant"],
         "An untrusted client sent the tenant header. The gateway ignored it.";
     BadFraming: "bad_framing", Warn, ["cause", "peer", "place"],

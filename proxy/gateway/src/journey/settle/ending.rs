@@ -17,6 +17,7 @@ use super::passing::{Next, Passing};
 use super::record::{self, Receipt};
 use super::settling::{Posted, Settling, Written};
 use super::usage::TokenParts;
+use crate::chains::Link;
 use crate::contexts::ContextTokens;
 use crate::journey::report;
 use crate::live::Stage;
@@ -163,7 +164,14 @@ impl InFlight {
 
     /// Remembers what was said up to this answer, for requests that go on from it.
     fn remember(&self, record: &Record) {
-        if self.call.wire() != Wire::Responses || record.is_pending() {
+        if self.call.wire() != Wire::Responses {
+            return;
+        }
+        let session = record.dimensions.as_ref().and_then(|told| told.session.as_deref());
+        if let (Some(id), Some(session)) = (&record.response_id, session) {
+            self.gateway.chains.put(&record.tenant, Link::Response(id), session);
+        }
+        if record.is_pending() {
             return;
         }
         let Some(size) = ContextTokens::behind(&record.usage) else { return };

@@ -1,0 +1,194 @@
+//! Reads the client program from `user-agent`: a product of a fixed list, and the first two numbers of
+//! its version.
+
+/// Clients that the table has rows for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    Codex,
+    ClaudeCode,
+    /// OpenCode and Kilo, which is made from it.
+    OpenCode,
+    Copilot,
+}
+
+impl Client {
+    /// Its product, where the version is not known.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Codex => "codex",
+            Self::ClaudeCode => "claude-code",
+            Self::OpenCode => "opencode",
+            Self::Copilot => "copilot-cli",
+        }
+    }
+}
+
+/// How a `user-agent` begins. Its head is what stands before the first slash.
+#[derive(Debug, Clone, Copy)]
+enum Begins {
+    /// The head is this. The version follows.
+    Name(&'static str),
+    /// The head begins with this. The version follows.
+    Prefix(&'static str),
+    /// The head is this. One more name, a slash and the version follow.
+    Family(&'static str),
+    /// The head ends with this. The language and the version follow.
+    Library(&'static str, &'static str),
+}
+
+/// Product, and how its `user-agent` begins.
+const PRODUCTS: &[(&str, Begins)] = &[
+    ("codex", Begins::Prefix("codex")),
+    ("claude-code", Begins::Name("claude-cli")),
+    ("claude-code", Begins::Name("claude-code")),
+    ("opencode", Begins::Name("opencode")),
+    ("kilo-code", Begins::Name("Kilo-Code")),
+    ("gemini-cli", Begins::Prefix("GeminiCLI")),
+    ("qwen-code", Begins::Name("QwenCode")),
+    ("cline", Begins::Name("Cline")),
+    ("roo-code", Begins::Name("RooCode")),
+    ("zed", Begins::Name("Zed")),
+    ("litellm", Begins::Name("litellm")),
+    ("ai-sdk", Begins::Family("ai-sdk")),
+    ("openai-agents", Begins::Name("Agents")),
+    ("openai-python", Begins::Library("OpenAI", "Python ")),
+    ("openai-js", Begins::Library("OpenAI", "JS ")),
+    ("anthropic-python", Begins::Library("Anthropic", "Python ")),
+    ("anthropic-js", Begins::Library("Anthropic", "JS ")),
+];
+
+/// Longest number of a version, in digits.
+const DIGITS_MAX: usize = 5;
+
+/// A product of the list, and its version as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Product<'a> {
+    name: &'static str,
+    version: &'a str,
+}
+
+impl<'a> Product<'a> {
+    /// The product that a `user-agent` names. `None` if it is not in the list.
+    pub(crate) fn of_user_agent(agent: &'a str) -> Option<Self> {
+        let (head, rest) = agent.split_once('/')?;
+        let version = |begins: &Begins| match *begins {
+            Begins::Name(name) => {
+                // One product writes its language before its version.
+                (head == name).then(|| rest.strip_prefix("Python ").unwrap_or(rest))
+            }
+            Begins::Prefix(name) => head.starts_with(name).then_some(rest),
+            Begins::Family(name) if head == name => Some(rest.split_once('/')?.1),
+            Begins::Library(name, language) if head.ends_with(name) => rest.strip_prefix(language),
+            Begins::Family(_) | Begins::Library(..) => None,
+        };
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let (name, version) =
+            PRODUCTS.iter().find_map(|(product, begins)| Some((*product, version(begins)?)))?;
+        head.bytes().all(is_name).then_some(Self { name, version })
+    }
+
+    /// The product and the first two numbers of its version, as `codex/0.169`.
+    pub(crate) fn shown(&self) -> String {
+        match major_minor(self.version) {
+            "" => self.name.to_owned(),
+            version => [self.name, "/", version].concat(),
+        }
+    }
+
+    /// The client that this is, if the table has rows for it.
+    pub(crate) fn client(&self) -> Option<Client> {
+        match self.name {
+            "codex" => Some(Client::Codex),
+            "claude-code" => Some(Client::ClaudeCode),
+            "opencode" | "kilo-code" => Some(Client::OpenCode),
+            _ => None,
+        }
+    }
+}
+
+/// The client that sends a header with this name.
+pub(crate) fn of_header(name: &str) -> Option<Client> {
+    match name {
+        "x-interaction-type" | "x-initiator" => Some(Client::Copilot),
+        _ if name.starts_with("x-codex-") => Some(Client::Codex),
+        _ if name.starts_with("x-claude-code-") => Some(Client::ClaudeCode),
+        _ if name.starts_with("x-opencode-") => Some(Client::OpenCode),
+        _ => None,
+    }
+}
+
+/// The first two numbers of a version; empty if it has none.
+fn major_minor(version: &str) -> &str {
+    let digits = |from: usize| {
+        let digits = version.bytes().skip(from).take_while(u8::is_ascii_digit).count();
+        Some(digits).filter(|digits| (1..=DIGITS_MAX).contains(digits))
+    };
+    let Some(major) = digits(0) else { return "" };
+    let end = match (version.as_bytes().get(major), digits(major + 1)) {
+        (Some(b'.'), Some(minor)) => major + 1 + minor,
+        _ => major,
+    };
+    version.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(agent: &str) -> Option<String> {
+        Product::of_user_agent(agent).map(|product| product.shown())
+    }
+
+    #[test]
+    fn a_client_is_a_product_of_the_list_and_two_numbers_of_its_version() {
+        for (agent, client) in [
+            ("codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown", "codex/0.169"),
+            ("codex_cli_rs/0.169.0-alpha.2", "codex/0.169"),
+            ("codex-tui/1", "codex/1"),
+            ("claude-cli/2.1.331 (external, sdk-cli)", "claude-code/2.1"),
+            ("claude-cli/2.1.331 (external, sdk-ts, agent-sdk/0.3.331)", "claude-code/2.1"),
+            ("claude-code/2.1.331", "claude-code/2.1"),
+            ("opencode/1.18.33 ai-sdk/provider-utils/4.0.0 runtime/bun/1.3.0", "opencode/1.18"),
+            ("opencode/local", "opencode"),
+            ("Kilo-Code/7.7.7", "kilo-code/7.7"),
+            ("GeminiCLI-tui/0.61.0/gemini-2.5-flash (linux; x64)", "gemini-cli/0.61"),
+            ("QwenCode/0.24.4 (linux; x64)", "qwen-code/0.24"),
+            ("litellm/1.80.5", "litellm/1.80"),
+            ("ai-sdk/openai-compatible/3.0.1 ai-sdk/provider-utils/4.0", "ai-sdk/3.0"),
+            ("OpenAI/Python 3.57.0", "openai-python/3.57"),
+            ("AsyncOpenAI/Python 3.57.0", "openai-python/3.57"),
+            ("OpenAI/JS 6.1.0", "openai-js/6.1"),
+            ("Anthropic/Python 2.13.0", "anthropic-python/2.13"),
+            ("AsyncAnthropic/Python 2.13.0", "anthropic-python/2.13"),
+            ("Anthropic/JS 1.13.0", "anthropic-js/1.13"),
+            ("Agents/Python 0.24.0", "openai-agents/0.24"),
+        ] {
+            assert_eq!(shown(agent).as_deref(), Some(client), "{agent}");
+        }
+    }
+
+    #[test]
+    fn other_programs_and_versions_that_are_none_are_not_shown() {
+        for agent in [
+            "",
+            "curl/8.5.0",
+            "python-requests/2.32",
+            "codex",
+            "x/codex/1",
+            "my codex/1",
+            "ls/JS 1.2",
+            "/",
+        ] {
+            assert_eq!(shown(agent), None, "{agent}");
+        }
+        for (agent, client) in [
+            ("codex/999999.1", "codex"),
+            ("codex/1.999999", "codex/1"),
+            ("codex/v1.2", "codex"),
+            ("codex/1.é", "codex/1"),
+            ("litellm/", "litellm"),
+        ] {
+            assert_eq!(shown(agent).as_deref(), Some(client), "{agent}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! How a text says a dimension.
+
+use std::borrow::Cow;
+
+use taximeter_json::{Malformed, Reader};
+
+use crate::value::{Dropped, END_USER_BYTES_MAX, TAG_BYTES_MAX, name, text};
+
+/// How a text says a dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// It is a name.
+    Name,
+    /// It is an end user of any alphabet.
+    EndUser,
+    /// It is the value of a tag, of any alphabet.
+    Tag,
+    /// It is a JSON object with a member that is a name.
+    JsonName(&'static str),
+    /// It is a JSON object with a member that says what the request is for.
+    JsonKind(&'static str),
+    /// It is Claude Code's `metadata.user_id`, which contains a session.
+    ClaudeSession,
+    /// It is an end user, unless it is Claude Code's.
+    AnthropicUser,
+    /// It is W3C baggage with an entry that is a name.
+    Baggage(&'static str),
+    /// It says whether a sub-agent asks.
+    Subagent,
+    /// That it is there says which client asks, and nothing more.
+    Nothing,
+}
+
+/// The text of a dimension, or none.
+type Said<'a> = Result<Option<Cow<'a, str>>, Dropped>;
+
+impl Form {
+    /// What `said` says.
+    ///
+    /// # Errors
+    /// It cannot be taken.
+    pub(crate) fn read(self, said: &str) -> Said<'_> {
+        match self {
+            Self::Name => borrowed(name(said)),
+            Self::EndUser => borrowed(text(said, END_USER_BYTES_MAX)),
+            Self::Tag => borrowed(text(said, TAG_BYTES_MAX)),
+            Self::JsonName(member) => named(json_member(said, member)?),
+            Self::JsonKind(member) => Ok(json_member(said, member)?.and_then(|it| kind(&it))),
+            Self::ClaudeSession => claude_session(said),
+            Self::AnthropicUser if is_claude_codes(said) => Ok(None),
+            Self::AnthropicUser => borrowed(text(said, END_USER_BYTES_MAX)),
+            Self::Baggage(entry) => borrowed(baggage(said, entry).map_or(Ok(None), name)),
+            Self::Subagent => Ok(said.ends_with("subagent").then_some(Cow::Borrowed("subagent"))),
+            Self::Nothing => Ok(None),
+        }
+    }
+}
+
+fn borrowed(read: Result<Option<&str>, Dropped>) -> Said<'_> {
+    Ok(read?.map(Cow::Borrowed))
+}
+
+/// Checks a name that may be our copy.
+fn named(said: Option<Cow<'_, str>>) -> Said<'_> {
+    let Some(said) = said else { return Ok(None) };
+    Ok(name(&said)?.is_some().then_some(said))
+}
+
+/// The word of what a request is for, where that is not the next turn.
+fn kind(word: &str) -> Option<Cow<'static, str>> {
+    match word {
+        "prewarm" => Some("prewarm".into()),
+        "compact" | "compaction" => Some("compaction".into()),
+        "title" => Some("title".into()),
+        _ => None,
+    }
+}
+
+/// A member of a JSON object, if it is a text. Nothing else is taken of the object.
+fn json_member<'a>(json: &'a str, member: &str) -> Said<'a> {
+    let mut found: Said<'a> = Ok(None);
+    let read = Reader::new(json.as_bytes()).document(|key, value| {
+        if key != member.as_bytes() {
+            return value.skip();
+        }
+        let Some(text) = value.text()? else { return Ok(()) };
+        let text = text.decode_strictly().ok_or(Malformed)?;
+        found = match &found {
+            Ok(Some(before)) if *before != text => Err(Dropped::Disagreement),
+            Err(dropped) => Err(*dropped),
+            Ok(_) => Ok(Some(text)),
+        };
+        Ok(())
+    });
+    read.map_err(|Malformed| Dropped::NoJson)?;
+    found
+}
+
+/// What stands before the session in the older form of Claude Code's `user_id`.
+const BEFORE_SESSION: &str = "_session_";
+
+/// Whether a `user_id` is Claude Code's: it contains a device and an account.
+fn is_claude_codes(user_id: &str) -> bool {
+    let is_older = || user_id.starts_with("user_") && user_id.contains(BEFORE_SESSION);
+    user_id.trim_start().starts_with('{') || is_older()
+}
+
+fn claude_session(user_id: &str) -> Said<'_> {
+    if !is_claude_codes(user_id) {
+        return Ok(None);
+    }
+    match user_id.strip_prefix("user_").and_then(|it| it.rsplit_once(BEFORE_SESSION)) {
+        Some((_, session)) => borrowed(name(session)),
+        None => named(json_member(user_id, "session_id")?),
+    }
+}
+
+/// An entry of W3C baggage, without its properties.
+fn baggage<'a>(all: &'a str, entry: &str) -> Option<&'a str> {
+    let value = |member: &'a str| {
+        let (key, value) = member.split_once('=')?;
+        let value = value.split(';').next().unwrap_or_default();
+        (key.trim() == entry).then_some(value.trim())
+    };
+    all.split(',').find_map(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(form: Form, said: &str) -> Result<Option<String>, Dropped> {
+        form.read(said).map(|read| read.map(Cow::into_owned))
+    }
+
+    fn some(text: &str) -> Result<Option<String>, Dropped> {
+        Ok(Some(text.to_owned()))
+    }
+
+    #[test]
+    fn of_claude_codes_user_only_the_session_is_taken() {
+        let json = r#"{"device_id":"d","account_uuid":"a","session_id":"s-1"}"#;
+        assert_eq!(read(Form::ClaudeSession, json), some("s-1"));
+        assert_eq!(read(Form::AnthropicUser, json), Ok(None));
+        let older = "user_0f_account_11_session_s-1";
+        assert_eq!(read(Form::ClaudeSession, older), some("s-1"));
+        assert_eq!(read(Form::AnthropicUser, older), Ok(None));
+        for other in ["anna@example.org", "user_1", "user-_session_x"] {
+            assert_eq!(read(Form::ClaudeSession, other), Ok(None));
+            assert_eq!(read(Form::AnthropicUser, other), some(other));
+        }
+        assert_eq!(read(Form::ClaudeSession, "{}"), Ok(None));
+        assert_eq!(read(Form::ClaudeSession, r#"{"session_id":7}"#), Ok(None));
+        for (broken, why) in [
+            ("{", Dropped::NoJson),
+            (r#"{"session_id":"s""#, Dropped::NoJson),
+            (r#"{"session_id":"s"} more"#, Dropped::NoJson),
+            (r#"{"session_id":"\u12"}"#, Dropped::NoJson),
+            (r#"{"session_id":"a b"}"#, Dropped::Characters),
+            (r#"{"session_id":"a","session_id":"b"}"#, Dropped::Disagreement),
+            ("user_1_account_2_session_a b", Dropped::Characters),
+        ] {
+            assert_eq!(read(Form::ClaudeSession, broken), Err(why), "{broken}");
+            assert_eq!(read(Form::AnthropicUser, broken), Ok(None), "{broken}");
+        }
+    }
+
+    #[test]
+    fn of_a_json_text_only_the_named_member_is_taken() {
+        let turn = r#"{"workspaces":{"/home/anna":{"session_id":"no"}},"turn_id":"t\u002d1",
+            "request_kind":"prewarm"}"#;
+        assert_eq!(read(Form::JsonName("turn_id"), turn), some("t-1"));
+        assert_eq!(read(Form::JsonName("session_id"), turn), Ok(None));
+        assert_eq!(read(Form::JsonKind("request_kind"), turn), some("prewarm"));
+        for kind in ["turn", "", "other"] {
+            let turn = format!(r#"{{"request_kind":"{kind}"}}"#);
+            assert_eq!(read(Form::JsonKind("request_kind"), &turn), Ok(None));
+        }
+        assert_eq!(read(Form::JsonName("turn_id"), "[]"), Err(Dropped::NoJson));
+        assert_eq!(read(Form::JsonKind("request_kind"), "no"), Err(Dropped::NoJson));
+    }
+
+    #[test]
+    fn an_entry_of_baggage_has_no_properties() {
+        let session = Form::Baggage("session.id");
+        assert_eq!(read(session, "a=b, session.id = s1;ttl=3 ,c=d"), some("s1"));
+        assert_eq!(read(session, "session.idx=s1,xsession.id=s2"), Ok(None));
+        assert_eq!(read(session, "session.id=a%20b"), Err(Dropped::Characters));
+        assert_eq!(read(session, ""), Ok(None));
+    }
+
+    #[test]
+    fn a_sub_agent_of_copilot_is_told_from_its_conversation() {
+        assert_eq!(read(Form::Subagent, "conversation-subagent"), some("subagent"));
+        assert_eq!(read(Form::Subagent, "conversation-agent"), Ok(None));
+    }
+}
