@@ -10,6 +10,7 @@ use taximeter_pricing::{Pass, Usage};
 
 use crate::dialect::Reasoning;
 use crate::json::Text;
+use crate::tool_calls::ByTool;
 use crate::tool_names::Units;
 use crate::usage::{Report, name};
 
@@ -79,6 +80,8 @@ impl Tally {
 pub(crate) struct Calls {
     /// What passed, by the name of the unit.
     tallies: Units<Tally>,
+    /// What passed of tools that are known by a name of their own, such as those of MCP servers.
+    named: ByTool<Tally>,
     /// Calls that failed after they had begun.
     failed: BTreeSet<u64>,
     /// What the provider counted, by the same names. It outranks what passed.
@@ -93,6 +96,16 @@ impl Calls {
     /// Adds a call that is charged in `unit`.
     pub(crate) fn add_call(&mut self, unit: Cow<'static, str>, CallId(id): CallId) {
         let ids = &mut self.tallies.get_mut(unit).ids;
+        if ids.len() < IDS_MAX {
+            ids.insert(id);
+        }
+    }
+
+    /// Adds a call of a tool of an MCP server, which the provider has made.
+    pub(crate) fn ask_server(&mut self, server: Option<&str>, tool: &str, CallId(id): CallId) {
+        self.add_call(Cow::Borrowed("mcp_calls"), CallId(id));
+        let name = server.map_or_else(|| format!("mcp:{tool}"), |it| format!("mcp:{it}/{tool}"));
+        let ids = &mut self.named.get_mut(&name).ids;
         if ids.len() < IDS_MAX {
             ids.insert(id);
         }
@@ -160,6 +173,7 @@ impl Calls {
 
     /// The same calls before their ends. What a search will be is not known where it begins.
     pub(crate) fn begun(mut self) -> Self {
+        self.named = ByTool::default();
         self.tallies.retain(|unit| matches!(unit, PICTURES | CONTAINERS));
         for tally in self.tallies.values_mut() {
             tally.begun = std::mem::take(&mut tally.ids);
@@ -171,6 +185,9 @@ impl Calls {
     pub(crate) fn add(&mut self, further: Self) {
         for (unit, tally) in further.tallies {
             self.tallies.get_mut(unit).add(tally);
+        }
+        for (tool, tally) in further.named.into_named() {
+            self.named.get_mut(&tool).add(tally);
         }
         let room = IDS_MAX.saturating_sub(self.failed.len());
         self.failed.extend(further.failed.into_iter().take(room));
@@ -197,6 +214,12 @@ impl Calls {
         }
         let made = units.into_iter().filter(|(_, count)| *count > 0);
         made.map(|(unit, count)| (unit.to_owned(), count.into())).collect()
+    }
+
+    /// How many there were of each tool that is known by a name of its own.
+    pub(crate) fn named(&self, is_whole: bool) -> impl Iterator<Item = (&str, u64)> {
+        let counted = move |(tool, tally)| (tool, self.count(tally, is_whole));
+        self.named.iter().map(counted).filter(|(_, count)| *count > 0)
     }
 
     fn count(&self, tally: &Tally, is_whole: bool) -> u64 {
