@@ -1,6 +1,9 @@
 //! What coding agents call beside their turns: what they ask at their start, conversations, counts
 //! of tokens, responses that they go on reading, compactions.
 
+use std::fs;
+use std::path::Path;
+
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
@@ -36,7 +39,8 @@ fn recorded(
         Client::saying(gateway.address(), &post(target, "Connection: close\r\n", body));
     let got = engine.answer_once(reply);
     assert_eq!(got.first_line, format!("POST {target} HTTP/1.1"));
-    assert_eq!(got.text(), body);
+    // Where a stream of a chat does not ask for usage, the gateway does.
+    assert!(got.text() == body || got.text().contains("include_usage"), "{got:?}");
     assert_eq!(client.answer().status(), 200);
     gateway.await_records(before + 1).pop().expect("its record")
 }
@@ -236,6 +240,7 @@ fn a_compaction_is_charged_where_it_is_asked_for_and_in_a_stream() {
     ] {
         let record = recorded(&gateway, &engine, (target, body), &reply);
         assert_eq!((&record["end"], &record["status"]), (&json!("complete"), &json!(200)));
+        assert_eq!(record["kind"], "compaction", "{record:#}");
         let counts = &record["usage"];
         assert_eq!(
             (&counts["source"], &counts["input_tokens"], &counts["output_tokens"]),
@@ -256,4 +261,107 @@ fn a_compaction_is_charged_where_it_is_asked_for_and_in_a_stream() {
     assert_eq!(client.answer().status(), 404);
     let record = gateway.await_records(5).pop().expect("its record");
     assert_eq!(money(&record), Decimal::ZERO);
+    assert_eq!(record["kind"], "compaction", "{record:#}");
+    // A turn in which the provider has compacted besides is a turn.
+    let text = json!({"type": "message", "content": [{"type": "output_text", "text": "Hi"}]});
+    let besides = json!({"id": "resp_1", "status": "completed", "model": "gpt-4o-mini",
+        "output": [item, text], "usage": usage});
+    let ask = ("/v1/responses", r#"{"model":"gpt-4o-mini","input":"a"}"#);
+    let record = recorded(&gateway, &engine, ask, &json_answer(besides.to_string()));
+    assert_eq!(record["kind"], Value::Null, "{record:#}");
+}
+
+fn fixture(name: &str) -> String {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"));
+    fs::read_to_string(folder.join(name)).expect("a fixture")
+}
+
+/// What these dialects call, by their fixtures.
+fn called() -> [(&'static str, &'static str, &'static str, Value, Value); 6] {
+    let agent = json!({"apply_patch": 1, "exec": 2, "mcp:fares/lookup": 1, "spawn_agent": 1});
+    let units = json!({"apply_patch_calls": "1", "code_interpreter_sessions": "1",
+        "computer_calls": "1", "mcp_calls": "1", "mcp_list_tools_calls": "1", "shell_calls": "2"});
+    [
+        (
+            "openai",
+            "/v1/responses",
+            "openai/responses_agent_tools.sse",
+            agent.clone(),
+            units.clone(),
+        ),
+        ("openai", "/v1/responses", "openai/responses_agent_tools_whole.json", agent, units),
+        (
+            "anthropic",
+            "/v1/messages?beta=true",
+            "anthropic/messages_agent_tools.sse",
+            json!({"Agent": 1, "Bash": 2, "mcp:fares/lookup": 1}),
+            json!({"code_execution_requests": "1", "mcp_calls": "1", "web_fetch_requests": "1",
+                "web_search_requests": "0"}),
+        ),
+        (
+            "sglang",
+            "/v1/chat/completions",
+            "sglang/chat_tool_calls_n2.sse",
+            json!({"book": 1, "find": 3}),
+            Value::Null,
+        ),
+        (
+            "gemini",
+            "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+            "gemini/content_thinking_tools.sse",
+            json!({"call_taxi": 1}),
+            json!({"search_queries": "2", "web_search_requests": "1"}),
+        ),
+        ("cohere", "/v2/chat", "cohere/chat_tool_use.sse", json!({"ask_rank": 1}), Value::Null),
+    ]
+}
+
+#[test]
+fn tools_are_on_records_by_name_whatever_the_dialect_and_survive_a_kill() {
+    for (dialect, route, name, tools, units) in called() {
+        let engine = Engine::start();
+        let setup =
+            || Setup::before(&engine).upstream(&format!("dialect: {dialect}, recount: off"));
+        let gateway = setup().start();
+        let (answer, body) = (
+            fixture(name),
+            json!({"model": "gpt-4o-mini", "max_tokens": 9,
+            "stream": name.ends_with("sse"), "input": "Go", "contents": [],
+            "messages": [{"role": "user", "content": "Go"}]}),
+        );
+        let events: Vec<_> = answer.split_inclusive("\n\n").collect();
+        let reply =
+            if name.ends_with("sse") { stream_answer(&events) } else { json_answer(&answer) };
+        let record = recorded(&gateway, &engine, (route, &body.to_string()), &reply);
+        assert_eq!(record["tools"], tools, "{name}: {record:#}");
+        assert_eq!(record["usage"]["units"], units, "{name}: {record:#}");
+        // Nothing of what was said to a tool.
+        let text = record.to_string();
+        assert!(
+            !text.contains("Rome") && !text.contains("cmd") && !text.contains("Patch"),
+            "{text}"
+        );
+        let gateway = setup().start_in(gateway.kill());
+        assert_eq!(gateway.await_records(1), [record]);
+    }
+}
+
+#[test]
+fn calls_that_cost_only_their_tokens_have_a_price_and_a_run_of_code_is_at_least_the_rest() {
+    let engine = Engine::start();
+    let gateway = gateway(&engine);
+    let answer = fixture("openai/responses_agent_tools_whole.json");
+    let body = r#"{"model":"gpt-5.4-mini","input":"Go"}"#;
+    let record = recorded(&gateway, &engine, ("/v1/responses", body), &json_answer(answer));
+    let lines = record["cost"]["lines"].as_array().expect("lines");
+    let meters: Vec<_> = lines.iter().filter_map(|line| line["meter"].as_str()).collect();
+    assert_eq!(meters, ["input", "cache_read", "output", "code_interpreter_sessions"]);
+    let gateway = Setup::before(&engine).upstream("dialect: anthropic").start();
+    let answer = fixture("anthropic/messages_agent_tools.sse");
+    let events: Vec<_> = answer.split_inclusive("\n\n").collect();
+    let body = r#"{"model":"claude-sonnet-4-6","max_tokens":9,"stream":true,"messages":[]}"#;
+    let record = recorded(&gateway, &engine, ("/v1/messages", body), &stream_answer(&events));
+    assert_eq!(record["cost"], Value::Null, "{record:#}");
+    assert_eq!(record["cost_known"]["at_least"], true, "{record:#}");
+    assert_eq!(record["cost_unknown"][0]["of"], "code_execution_requests", "{record:#}");
 }
