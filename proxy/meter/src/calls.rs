@@ -20,6 +20,12 @@ const IDS_MAX: usize = 1024;
 /// A container in which a model's code ran.
 const CONTAINERS: &str = "code_interpreter_sessions";
 
+/// The memory of a container that prices know.
+const USUAL_MEMORY: &str = "1g";
+
+/// Longest word for the memory of a container, in bytes.
+const MEMORY_BYTES_MAX: usize = 8;
+
 /// A picture that a tool has drawn.
 const PICTURES: &str = "images";
 
@@ -86,6 +92,8 @@ pub(crate) struct Calls {
     failed: BTreeSet<u64>,
     /// What the provider counted, by the same names. It outranks what passed.
     told: Units<u64>,
+    /// The memory of the containers, where it is not the usual one.
+    memory: Option<String>,
     /// The model that draws pictures.
     painter: Option<String>,
     /// What drawing used.
@@ -156,6 +164,20 @@ impl Calls {
         self.painter = model.map(|model| name(&model.decode())).or(self.painter.take());
     }
 
+    /// Takes the memory of the containers that a tool runs in.
+    pub(crate) fn set_memory(&mut self, memory: &Text<'_>) {
+        let memory = memory.decode();
+        let is_word = memory.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if is_word && (1..=MEMORY_BYTES_MAX).contains(&memory.len()) && memory != USUAL_MEMORY {
+            self.memory = Some(memory.to_ascii_lowercase());
+        }
+    }
+
+    /// Whether code ran in a container.
+    pub(crate) fn runs_code(&self) -> bool {
+        self.has(CONTAINERS)
+    }
+
     /// Whether there is a call that is charged in `unit`.
     pub(crate) fn has(&self, unit: &str) -> bool {
         self.tallies.get(unit).is_some()
@@ -194,6 +216,7 @@ impl Calls {
         for (unit, count) in further.told {
             *self.told.get_mut(unit) = count;
         }
+        self.memory = further.memory.or(self.memory.take());
         self.painter = further.painter.or(self.painter.take());
         self.painted = further.painted.or(self.painted.take());
     }
@@ -213,7 +236,12 @@ impl Calls {
             units.insert(unit, if is_whole { *told } else { seen.max(*told) });
         }
         let made = units.into_iter().filter(|(_, count)| *count > 0);
-        made.map(|(unit, count)| (unit.to_owned(), count.into())).collect()
+        let named = |unit: &str| match &self.memory {
+            // A larger container costs more, so it has a unit of its own.
+            Some(memory) if unit == CONTAINERS => format!("code_interpreter_{memory}_sessions"),
+            _ => unit.to_owned(),
+        };
+        made.map(|(unit, count)| (named(unit), count.into())).collect()
     }
 
     /// How many there were of each tool that is known by a name of its own.

@@ -9,7 +9,7 @@ use crate::facts::{Content, Facts, Format};
 use crate::generated::ChannelKind;
 use crate::json::{Malformed, Reader, Text};
 use crate::usage::Report;
-use hosted::{Item, painter, tool_usage};
+use hosted::{Item, equipment, tool_usage};
 use taximeter_framing::Event;
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Format for Responses {
         })?;
         facts.compacts = compacts || item.as_ref().is_some_and(Item::is_compaction);
         facts.fillers = [obfuscation, sequence];
-        painter(tools, &mut calls)?;
+        equipment(tools, &mut calls)?;
         facts.add_calls(calls);
         match said.kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
             "response.completed" | "response.incomplete" | "response.cancelled" => {
@@ -91,7 +91,7 @@ impl Format for Responses {
             }
             _ => response(key, value, &mut facts),
         })?;
-        painter(tools, &mut calls)?;
+        equipment(tools, &mut calls)?;
         facts.add_calls(calls);
         facts.is_pending = is_running;
         Ok(facts)

@@ -316,6 +316,31 @@ fn code_that_ran_in_a_container_without_a_name_ran_in_one() {
 }
 
 #[test]
+fn a_container_of_another_size_has_a_unit_of_its_own() {
+    let sized = |tool: Value, item: Value| {
+        let response = json!({"id": "r", "status": "completed", "tools": [tool], "output": [item]});
+        units(&measure(responses("application/json"), &response.to_string()))
+    };
+    let code = |container: Value| json!({"type": "code_interpreter", "container": container});
+    let shell = |memory: &str| json!({"type": "shell", "environment": {"type": "container_auto", "memory_limit": memory}});
+    let auto = |memory: Value| json!({"type": "auto", "memory_limit": memory});
+    for (tool, item, unit) in [
+        (code(json!("cntr_0")), item(3, 0), "code_interpreter_sessions 1"),
+        (code(auto(Value::Null)), item(3, 0), "code_interpreter_sessions 1"),
+        (code(auto(json!("1g"))), item(3, 0), "code_interpreter_sessions 1"),
+        (code(auto(json!("16g"))), item(3, 0), "code_interpreter_16g_sessions 1"),
+        (code(auto(json!("4 G\n"))), item(3, 0), "code_interpreter_sessions 1"),
+        (code(auto(json!("x".repeat(99)))), item(3, 0), "code_interpreter_sessions 1"),
+        (shell("4G"), item(8, 0), "code_interpreter_4g_sessions 1"),
+    ] {
+        let case = tool.to_string();
+        assert_eq!(sized(tool, item)[0], unit, "{case}");
+    }
+    // Nothing ran in it.
+    assert_eq!(sized(code(auto(json!("4g"))), item(0, 1)), ["web_search_requests 1"]);
+}
+
+#[test]
 fn tools_that_an_answer_makes_up_take_bounded_room() {
     let tool = |n: u64| json!({"type": format!("tool{n}{}_call", "x".repeat(3000)), "id": n});
     let items: Vec<_> = (0..2000).map(tool).collect();

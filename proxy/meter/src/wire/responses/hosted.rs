@@ -156,15 +156,23 @@ fn drawing(value: &mut Reader<'_>, calls: &mut Calls) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Reads from the list of tools which model draws, if something was drawn: the list may be long.
-pub(super) fn painter(tools: Option<Reader<'_>>, calls: &mut Calls) -> Result<(), Malformed> {
-    let Some(mut tools) = tools.filter(|_| calls.draws()) else { return Ok(()) };
+/// Reads from the list of tools which model draws, and how large the containers are, if something
+/// was drawn or ran in one: the list may be long.
+pub(super) fn equipment(tools: Option<Reader<'_>>, calls: &mut Calls) -> Result<(), Malformed> {
+    let is_asked = calls.draws() || calls.runs_code();
+    let Some(mut tools) = tools.filter(|_| is_asked) else { return Ok(()) };
     tools.array(|tool| {
         let (mut draws, mut model) = (false, None);
         tool.object(|key, value| {
             match key {
                 b"type" => draws = value.text()?.is_some_and(|kind| kind.is("image_generation")),
                 b"model" => model = value.text()?,
+                b"container" | b"environment" => value.member(b"memory_limit", |value| {
+                    if let Some(memory) = value.text()? {
+                        calls.set_memory(&memory);
+                    }
+                    Ok(())
+                })?,
                 _ => value.skip()?,
             }
             Ok(())
