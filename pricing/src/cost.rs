@@ -17,11 +17,17 @@ use crate::tariff::{Combination, PricingContext, Tariff};
 use crate::terms::Contract;
 use crate::usage::{Condition, Usage};
 
-/// Calls of hosted tools that cost only their tokens, unless a row has a rate for them.
-const FREE_UNITS: [&str; 5] = [
+/// Calls of tools that cost only their tokens, unless a row has a rate for them.
+const FREE_UNITS: [&str; 10] = [
     "web_fetch_requests",
     "mcp_calls",
+    "mcp_list_tools_calls",
     "tool_search_calls",
+    // The client runs these, or a container that is charged by itself.
+    "computer_calls",
+    "shell_calls",
+    "local_shell_calls",
+    "apply_patch_calls",
     "view_image_calls",
     "view_x_video_calls",
 ];

@@ -7,7 +7,7 @@ use taximeter_ledger::Entry;
 use crate::client::Client;
 use crate::engine::Engine;
 use crate::gateway::{Gateway, Setup};
-use crate::http::{chunk, json_answer, post};
+use crate::http::{bare, chunk, json_answer, post};
 use crate::segments::{read, segments};
 
 const TENANTS: &str =
@@ -138,6 +138,42 @@ fn a_conversation_tells_what_was_said_in_it_last() {
 }
 
 #[test]
+fn a_conversation_that_was_changed_or_compacted_is_unknown() {
+    let engine = Engine::start();
+    let gateway = setup(&engine).start();
+    let ask = r#"{"model":"gpt-4o-mini","input":"Where to?","conversation":"conv_1"}"#;
+    let compacted = r#"{"id":"resp_1","status":"completed","model":"gpt-4o-mini-2024-07-18",
+        "output":[{"type":"compaction","encrypted_content":"x"}],
+        "usage":{"input_tokens":5000,"output_tokens":400,"total_tokens":5400}}"#;
+    let item = r#"{"items":[{"type":"message","role":"user","content":"And back."}]}"#;
+    let changes = [
+        post("/v1/conversations/conv_1/items?include=x", "", item),
+        bare("DELETE", "/v1/conversations/conv_1/items/msg_1", ""),
+        bare("DELETE", "/v1/conversations/conv_1", ""),
+        post("/v1/responses", "", ask),
+    ];
+    for (change, reply) in changes.into_iter().zip(["{}", "{}", "{}", compacted]) {
+        exchange(&gateway, &engine, NOBODY, ask, &answer_to_first("resp_1"));
+        let mut client = Client::saying(gateway.address(), &change);
+        engine.answer_once(&json_answer(reply));
+        assert_eq!(client.answer().status(), 200);
+        assert_unknown(&left_response(&gateway, &engine, NOBODY, r#""conversation":"conv_1""#));
+    }
+    // What only asks for it, or says something of it, changes nothing.
+    exchange(&gateway, &engine, NOBODY, ask, &answer_to_first("resp_1"));
+    for look in [
+        bare("GET", "/v1/conversations/conv_1/items", ""),
+        post("/v1/conversations/conv_1", "", r#"{"metadata":{"topic":"fares"}}"#),
+        post("/v1/conversations/conv_2/items", "", item),
+    ] {
+        let mut client = Client::saying(gateway.address(), &look);
+        engine.answer_once(&json_answer("{}"));
+        assert_eq!(client.answer().status(), 200);
+    }
+    assert_estimated(&left_response(&gateway, &engine, NOBODY, r#""conversation":"conv_1""#));
+}
+
+#[test]
 fn what_did_not_go_by_here_is_unknown_and_so_is_what_others_said() {
     let engine = Engine::start();
     let gateway = setup(&engine).start();
@@ -184,8 +220,7 @@ fn a_response_in_the_background_is_a_context_once_it_is_completed() {
     exchange(&gateway, &engine, NOBODY, ask, queued);
     let member = r#""previous_response_id":"resp_1""#;
     assert_unknown(&left_response(&gateway, &engine, NOBODY, member));
-    let mut client =
-        Client::saying(gateway.address(), &crate::http::bare("GET", "/v1/responses/resp_1", ""));
+    let mut client = Client::saying(gateway.address(), &bare("GET", "/v1/responses/resp_1", ""));
     engine.answer_once(&json_answer(answer_to_first("resp_1")));
     assert_eq!(client.answer().status(), 200);
     assert_estimated(&left_response(&gateway, &engine, NOBODY, member));

@@ -29,6 +29,7 @@ mod access_log;
 mod addresses;
 mod admin_tls;
 mod against;
+mod agent_calls;
 mod alerts;
 mod answered_errors;
 mod api;

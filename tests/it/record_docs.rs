@@ -49,7 +49,7 @@ const SHOWN: [Shown; 7] = [
     },
     Shown {
         title: "Anthropic's tools",
-        fixture: "anthropic/messages_code_execution.sse",
+        fixture: "anthropic/messages_agent_tools.sse",
         leaves_after: NEVER,
         upstream: "dialect: anthropic",
         route: "/v1/messages",

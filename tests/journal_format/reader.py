@@ -182,7 +182,7 @@ def entries(data, ledger, before):
                 known |= {string: take(data)} if key & 1 else {}
                 strings.append((f"string {key >> 1}", known.get(string)))
             body = bytes(data)
-            if body and str(body[0] >> 1) in SHARED:
+            while body and str(body[0] >> 1) in SHARED:
                 data = iter(body)
                 key, value = next(members(data))
                 group, given, body = number(value), bytes(value), bytes(data)

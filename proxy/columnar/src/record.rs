@@ -258,3 +258,8 @@ pub(crate) fn place_of(name: &str) -> usize {
 pub(crate) fn setters() -> impl Iterator<Item = Set> {
     columns().map(|column| column.set)
 }
+
+/// Whether files of earlier versions may lack a column, of each column of a file that is kept.
+pub(crate) fn late() -> impl Iterator<Item = bool> {
+    columns().map(|column| column.is_late)
+}

@@ -25,26 +25,6 @@ pub(crate) fn record(number: u32) -> Record {
     let random = u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) >> 54;
     let id = Uuid::from_u128((u128::from(at.unsigned_abs() / 1000) << 80) | random);
     let tokens = u64::from(number % 97);
-    let line = RecordLine {
-        meter: "input".to_owned(),
-        model: None,
-        price_match: None,
-        tokens: Some(tokens),
-        quantity: None,
-        unit: None,
-        unit_price: Decimal::new(25, 8),
-        list_unit_price: None,
-        amount: Decimal::from(tokens) * Decimal::new(25, 8),
-    };
-    let cost = RecordCost {
-        at_least: false,
-        currency: "USD".to_owned(),
-        amount: line.amount,
-        list_amount: line.amount,
-        price_id: "builtin@2026-11-20#m".to_owned(),
-        price_match: Some("exact".into()),
-        lines: vec![line],
-    };
     Record {
         id: RequestId(id),
         request_id: format!("client-{number}"),
@@ -72,6 +52,7 @@ pub(crate) fn record(number: u32) -> Record {
         error_type: None,
         error: None,
         finish_reasons: vec!["stop".to_owned()],
+        tools: BTreeMap::new(),
         usage: RecordUsage {
             source: Source::Reported,
             input_tokens: Some(tokens),
@@ -85,11 +66,35 @@ pub(crate) fn record(number: u32) -> Record {
             gateway: 0.000_4,
             ..RecordTiming::default()
         },
-        cost: Some(cost),
+        cost: Some(cost(tokens)),
         cost_known: None,
         cost_unknown: Vec::new(),
         reported_cost: None,
         resource: BTreeMap::new(),
+    }
+}
+
+/// What so many tokens cost.
+fn cost(tokens: u64) -> RecordCost {
+    let line = RecordLine {
+        meter: "input".to_owned(),
+        model: None,
+        price_match: None,
+        tokens: Some(tokens),
+        quantity: None,
+        unit: None,
+        unit_price: Decimal::new(25, 8),
+        list_unit_price: None,
+        amount: Decimal::from(tokens) * Decimal::new(25, 8),
+    };
+    RecordCost {
+        at_least: false,
+        currency: "USD".to_owned(),
+        amount: line.amount,
+        list_amount: line.amount,
+        price_id: "builtin@2026-11-20#m".to_owned(),
+        price_match: Some("exact".into()),
+        lines: vec![line],
     }
 }
 
@@ -287,7 +292,8 @@ pub(crate) fn records(number: u32) -> BoxedStrategy<Record> {
     );
     let some = (maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text());
     let all = (texts(), texts(), texts(), texts(), texts());
-    let rest = (error, vec(texts(), 0..3), maybe_text(), maps(), maps(), reasons);
+    let tools = btree_map(texts(), any::<u64>(), 0..3);
+    let rest = (error, vec(texts(), 0..3), maybe_text(), maps(), maps(), reasons, tools);
     (
         words.boxed(),
         some.boxed(),
@@ -325,6 +331,7 @@ pub(crate) fn records(number: u32) -> BoxedStrategy<Record> {
                 error: rest.0,
                 finish_reasons: rest.1,
                 reported_cost: rest.2,
+                tools: rest.6,
                 labels: rest.3,
                 resource: rest.4,
                 cost_unknown: rest.5,

@@ -70,6 +70,12 @@ impl Contexts {
         self.sizes.lock().unwrap_or_else(PoisonError::into_inner).put(key, size);
     }
 
+    /// Forgets a context whose size is not known any more.
+    pub(crate) fn forget(&self, tenant: &TenantId, upstream: &str, context: &Context) {
+        let Some(key) = self.key(tenant, upstream, context) else { return };
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).sizes.remove(&key);
+    }
+
     /// The size of a context of this tenant at this upstream.
     pub(crate) fn find(
         &self,
@@ -125,6 +131,10 @@ mod tests {
             let found = contexts.find(&tenant(by), upstream, &context);
             assert_eq!(found, PromptContext::Unknown, "{by} {upstream} {context:?}");
         }
+        contexts.forget(&tenant("beta"), "openai", &response(1));
+        assert_eq!(contexts.find(&acme, "openai", &response(1)), PromptContext::Known(SIZE));
+        contexts.forget(&acme, "openai", &response(1));
+        assert_eq!(contexts.find(&acme, "openai", &response(1)), PromptContext::Unknown);
         contexts.put(&acme, "openai", &Context::Kept, SIZE);
         assert_eq!(contexts.find(&acme, "openai", &Context::Kept), PromptContext::Unknown);
     }

@@ -173,6 +173,7 @@ async fn steps(
         Billing::Free | Billing::Probe => {
             let template = call.route.template;
             report.goes_on(Onward { upstream: chosen.index, stage_times: call.stage_times });
+            route::forget_changed(gateway, &call, &chosen);
             let shown = Settlement::of_shown(gateway, &call, &chosen);
             let reply = relay::open(worker, peer, head, &mut chosen, shown).await?;
             report.passed((Some(template), Some(reply.status())));

@@ -31,9 +31,11 @@ mod payload;
 mod post;
 mod record;
 mod refusals;
+mod shared;
 mod string_table;
 mod strings;
 mod texts;
+mod tools;
 mod usage;
 
 use jiff::Timestamp;

@@ -379,6 +379,7 @@ pub fn gateway_died_record(
         error_type: Some("gateway_died".to_owned()),
         error: None,
         finish_reasons: Vec::new(),
+        tools: BTreeMap::new(),
         usage,
         timing: RecordTiming { duration, ..RecordTiming::default() },
         cost: None,

@@ -179,6 +179,11 @@ pub struct Record {
     /// One for each choice.
     #[serde(default)]
     pub finish_reasons: Vec<String>,
+    /// How often the answer calls each tool, by the tool's name: what the client is to run, and what
+    /// the provider has asked of MCP servers (`mcp:SERVER/NAME`). Names have at most 64 bytes. Those
+    /// beyond 32 share `other`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, u64>,
     /// Tokens and other quantities.
     pub usage: RecordUsage,
     /// Times.

@@ -45,6 +45,8 @@ pub(crate) struct Answer {
     pub(crate) has_begun: bool,
     /// The provider's own end mark was seen.
     pub(crate) is_over: bool,
+    /// It has what was said so far in a shorter form.
+    pub(crate) compacts: bool,
     /// What will finish comes in another exchange.
     pub(crate) is_pending: bool,
     /// The provider failed.
@@ -84,8 +86,10 @@ impl Answer {
         for ids in facts.token_ids.iter().filter_map(|ids| count_ids(ids.raw())) {
             self.add_ids(ids);
         }
+        self.compacts |= facts.compacts;
         if let Some(mut report) = facts.usage {
             self.read_running();
+            self.compacts |= report.has_compaction();
             self.service_tier = report.service_tier.take().or(self.service_tier.take());
             match facts.running_choice {
                 Some(choice) => self.reports.add_running(report, choice),
@@ -95,6 +99,8 @@ impl Answer {
         for report in facts.choice_usage {
             self.reports.add(Box::new(report));
         }
+        // What it has become is encrypted, or stands for itself.
+        self.kinds.formed |= self.compacts;
         if let Some(timings) = facts.timings {
             self.reports.add_timings(timings);
         }

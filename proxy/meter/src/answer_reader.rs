@@ -194,11 +194,15 @@ impl AnswerReader {
     pub(crate) fn measure(self, now: Instant, ending: Ending) -> Measurement {
         let mut answer = self.answer;
         answer.output.complete();
+        let is_whole = ending == Ending::Complete;
+        let mut tools = answer.output.take_tools();
+        for (tool, calls) in answer.calls.named(is_whole) {
+            *tools.get_mut(tool) += calls;
+        }
         if self.dialect.accepts_continuous_usage() {
             answer.reports.add_up_choices();
         }
         let by_ids = answer.usage_by_ids();
-        let is_whole = ending == Ending::Complete;
         let images = Some(answer.images).filter(|images| *images > 0).into_iter();
         let is_pending = answer.is_pending && !answer.is_over && answer.finish_reasons.is_empty();
         Measurement {
@@ -207,6 +211,8 @@ impl AnswerReader {
             reported_cost: answer.reports.cost().or(answer.asked),
             counted_units: images.map(|images| ("images".to_owned(), images.into())).collect(),
             calls: answer.reports.untold(answer.calls.units(is_whole), is_whole),
+            tools: tools.into_named(),
+            is_compaction: answer.compacts,
             passes: answer.calls.passes(is_whole),
             reported: answer.reports.settle(self.dialect.reasoning(), by_ids),
             response_model: answer.model,

@@ -10,6 +10,7 @@ use taximeter_pricing::{Pass, Usage};
 
 use crate::dialect::Reasoning;
 use crate::json::Text;
+use crate::tool_calls::ByTool;
 use crate::tool_names::Units;
 use crate::usage::{Report, name};
 
@@ -18,6 +19,12 @@ const IDS_MAX: usize = 1024;
 
 /// A container in which a model's code ran.
 const CONTAINERS: &str = "code_interpreter_sessions";
+
+/// The memory of a container that prices know.
+const USUAL_MEMORY: &str = "1g";
+
+/// Longest word for the memory of a container, in bytes.
+const MEMORY_BYTES_MAX: usize = 8;
 
 /// A picture that a tool has drawn.
 const PICTURES: &str = "images";
@@ -79,10 +86,14 @@ impl Tally {
 pub(crate) struct Calls {
     /// What passed, by the name of the unit.
     tallies: Units<Tally>,
+    /// What passed of tools that are known by a name of their own, such as those of MCP servers.
+    named: ByTool<Tally>,
     /// Calls that failed after they had begun.
     failed: BTreeSet<u64>,
     /// What the provider counted, by the same names. It outranks what passed.
     told: Units<u64>,
+    /// The memory of the containers, where it is not the usual one.
+    memory: Option<String>,
     /// The model that draws pictures.
     painter: Option<String>,
     /// What drawing used.
@@ -93,6 +104,16 @@ impl Calls {
     /// Adds a call that is charged in `unit`.
     pub(crate) fn add_call(&mut self, unit: Cow<'static, str>, CallId(id): CallId) {
         let ids = &mut self.tallies.get_mut(unit).ids;
+        if ids.len() < IDS_MAX {
+            ids.insert(id);
+        }
+    }
+
+    /// Adds a call of a tool of an MCP server, which the provider has made.
+    pub(crate) fn ask_server(&mut self, server: Option<&str>, tool: &str, CallId(id): CallId) {
+        self.add_call(Cow::Borrowed("mcp_calls"), CallId(id));
+        let name = server.map_or_else(|| format!("mcp:{tool}"), |it| format!("mcp:{it}/{tool}"));
+        let ids = &mut self.named.get_mut(&name).ids;
         if ids.len() < IDS_MAX {
             ids.insert(id);
         }
@@ -143,6 +164,20 @@ impl Calls {
         self.painter = model.map(|model| name(&model.decode())).or(self.painter.take());
     }
 
+    /// Takes the memory of the containers that a tool runs in.
+    pub(crate) fn set_memory(&mut self, memory: &Text<'_>) {
+        let memory = memory.decode();
+        let is_word = memory.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if is_word && (1..=MEMORY_BYTES_MAX).contains(&memory.len()) && memory != USUAL_MEMORY {
+            self.memory = Some(memory.to_ascii_lowercase());
+        }
+    }
+
+    /// Whether code ran in a container.
+    pub(crate) fn runs_code(&self) -> bool {
+        self.has(CONTAINERS)
+    }
+
     /// Whether there is a call that is charged in `unit`.
     pub(crate) fn has(&self, unit: &str) -> bool {
         self.tallies.get(unit).is_some()
@@ -160,6 +195,7 @@ impl Calls {
 
     /// The same calls before their ends. What a search will be is not known where it begins.
     pub(crate) fn begun(mut self) -> Self {
+        self.named = ByTool::default();
         self.tallies.retain(|unit| matches!(unit, PICTURES | CONTAINERS));
         for tally in self.tallies.values_mut() {
             tally.begun = std::mem::take(&mut tally.ids);
@@ -172,11 +208,15 @@ impl Calls {
         for (unit, tally) in further.tallies {
             self.tallies.get_mut(unit).add(tally);
         }
+        for (tool, tally) in further.named.into_named() {
+            self.named.get_mut(&tool).add(tally);
+        }
         let room = IDS_MAX.saturating_sub(self.failed.len());
         self.failed.extend(further.failed.into_iter().take(room));
         for (unit, count) in further.told {
             *self.told.get_mut(unit) = count;
         }
+        self.memory = further.memory.or(self.memory.take());
         self.painter = further.painter.or(self.painter.take());
         self.painted = further.painted.or(self.painted.take());
     }
@@ -196,7 +236,18 @@ impl Calls {
             units.insert(unit, if is_whole { *told } else { seen.max(*told) });
         }
         let made = units.into_iter().filter(|(_, count)| *count > 0);
-        made.map(|(unit, count)| (unit.to_owned(), count.into())).collect()
+        let named = |unit: &str| match &self.memory {
+            // A larger container costs more, so it has a unit of its own.
+            Some(memory) if unit == CONTAINERS => format!("code_interpreter_{memory}_sessions"),
+            _ => unit.to_owned(),
+        };
+        made.map(|(unit, count)| (named(unit), count.into())).collect()
+    }
+
+    /// How many there were of each tool that is known by a name of its own.
+    pub(crate) fn named(&self, is_whole: bool) -> impl Iterator<Item = (&str, u64)> {
+        let counted = move |(tool, tally)| (tool, self.count(tally, is_whole));
+        self.named.iter().map(counted).filter(|(_, count)| *count > 0)
     }
 
     fn count(&self, tally: &Tally, is_whole: bool) -> u64 {

@@ -67,6 +67,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) is_answer: bool,
     /// The provider's own end mark.
     pub(crate) is_end: bool,
+    /// It has what was said so far in a shorter form.
+    pub(crate) compacts: bool,
     /// Nothing has finished yet, and what will comes in another exchange.
     pub(crate) is_pending: bool,
     /// The usage is the sum of what parts of the answer used.

@@ -28,8 +28,10 @@ pub(crate) enum ChannelKind {
     Reasoning,
     /// A summary of the reasoning.
     Summary,
-    /// The name of the tool that is called.
+    /// The name of the tool that the client is to run.
     Name,
+    /// The name of the tool that the provider runs.
+    HostedName,
     /// The arguments of a call, or code to be run.
     Arguments,
     /// What sound says.
@@ -60,6 +62,8 @@ pub(crate) enum Form {
     Once {
         /// Which call it is.
         call: u64,
+        /// Its place tells it from another call with the same id.
+        is_placed: bool,
     },
 }
 
@@ -113,10 +117,15 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Adds the name of a tool that is called, and the id of the call. The name is empty where the
-    /// provider runs the tool and the kind of the call is all that is said.
+    /// Adds the name of a tool that the client is to run, and the id of the call.
     pub(crate) fn push_name(&mut self, name: Text<'a>, id: Option<Text<'a>>) {
-        self.say_once(ChannelKind::Name, 0, name, id);
+        self.say_once(ChannelKind::Name, 0, name, id, true);
+    }
+
+    /// Adds the name of a tool that the provider runs, and the id of the call. The name is empty
+    /// where the kind of the call is all that is said.
+    pub(crate) fn push_hosted_name(&mut self, name: Text<'a>, id: Option<Text<'a>>) {
+        self.say_once(ChannelKind::HostedName, 0, name, id, true);
     }
 
     /// Adds a call that comes whole. The engine may say it again.
@@ -135,9 +144,10 @@ impl<'a> Content<'a> {
                 && said.channel.slot == by_arguments
         };
         let nth = self.said().filter(alike).count() as u64;
-        self.say_once(ChannelKind::Name, by_arguments + nth, name.unwrap_or_default(), id);
+        let name = name.unwrap_or_default();
+        self.say_once(ChannelKind::Name, by_arguments.wrapping_add(nth), name, id, false);
         if let Some(arguments) = arguments {
-            self.say_once(ChannelKind::Arguments, by_name.wrapping_add(nth), arguments, id);
+            self.say_once(ChannelKind::Arguments, by_name.wrapping_add(nth), arguments, id, false);
         }
     }
 
@@ -148,14 +158,21 @@ impl<'a> Content<'a> {
             (raw.first_chunk::<PICTURE_ENDS_BYTES>(), raw.last_chunk::<PICTURE_ENDS_BYTES>());
         let ends = head.zip(tail).map(|(head, tail)| (*head, *tail, raw.len()));
         let slot = ends.map_or_else(|| hash(&raw), |ends| hash(&ends));
-        self.say_once(ChannelKind::Picture, slot, Text::default(), None);
+        self.say_once(ChannelKind::Picture, slot, Text::default(), None, false);
     }
 
-    fn say_once(&mut self, kind: ChannelKind, slot: u64, text: Text<'a>, id: Option<Text<'a>>) {
+    fn say_once(
+        &mut self,
+        kind: ChannelKind,
+        slot: u64,
+        text: Text<'a>,
+        id: Option<Text<'a>>,
+        is_placed: bool,
+    ) {
         let channel = Channel { choice: 0, kind, slot };
         let id = id.filter(|id| !id.is_empty());
         let call = id.map_or(0, |id| hash(&id.raw()));
-        self.say(Said { channel, text, form: Form::Once { call } });
+        self.say(Said { channel, text, form: Form::Once { call, is_placed } });
     }
 
     fn say(&mut self, said: Said<'a>) {
@@ -177,8 +194,13 @@ impl<'a> Content<'a> {
     /// Adds the whole of what deltas may have said.
     pub(crate) fn restate(&mut self, mut whole: Self) {
         whole.begins_again |= std::mem::take(&mut whole.begins);
-        let deltas = whole.said_from(0).filter(|said| said.form == Form::Delta);
-        deltas.for_each(|said| said.form = Form::Restated);
+        for said in whole.said_from(0) {
+            match &mut said.form {
+                Form::Once { is_placed, .. } => *is_placed = false,
+                form if *form == Form::Delta => *form = Form::Restated,
+                _ => {}
+            }
+        }
         self.extend(whole);
     }
 

@@ -57,6 +57,7 @@ mod provider_error;
 mod reports;
 mod template;
 mod timing;
+mod tool_calls;
 mod tool_names;
 mod usage;
 mod wire;

@@ -25,10 +25,15 @@ pub struct Measurement {
     /// What is no token and was counted from what passed, in place of tokens, by its name in
     /// [`Usage::units`](taximeter_pricing::Usage::units): `images`.
     pub counted_units: BTreeMap<String, Decimal>,
-    /// Calls of hosted tools that passed, beside the tokens, by their names in the same:
-    /// `web_search_requests`, `file_search_calls`, `code_interpreter_sessions`. Those that the
-    /// usage tells are not among them.
+    /// Calls of tools of the provider's own that passed, beside the tokens, by their names in the
+    /// same: `web_search_requests`, `file_search_calls`, `code_interpreter_sessions`,
+    /// `computer_calls`. Those that the usage tells are not among them.
     pub calls: BTreeMap<String, Decimal>,
+    /// Calls of tools by the tool's own name: those that the client is to run, and those of MCP
+    /// servers that the provider has asked, as `mcp:SERVER/NAME`.
+    pub tools: BTreeMap<String, u64>,
+    /// The answer has what was said so far in a shorter form, from which the client goes on.
+    pub is_compaction: bool,
     /// What hosted tools used of other models, beside the usage.
     pub passes: Vec<Pass>,
     /// What the provider asks for it, in its own currency.

@@ -304,6 +304,7 @@ impl Meter {
             && answer.error.is_none();
         answer.has_unread =
             is_half || is_unknown || counts.lines_too_long > 0 || counts.decode_stopped > 0;
+        answer.has_unread |= answer.compacts;
         answer.counts.usage_invalid = answer.reports.invalid();
         answer.counts.usage_fell = answer.reports.fell;
         let ending = match end {

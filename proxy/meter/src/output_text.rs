@@ -3,8 +3,9 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::channel_text::{ChannelText, News};
-use crate::generated::{Channel, Content, Form, Said};
+use crate::generated::{Channel, ChannelKind, Content, Form, Said};
 use crate::json::Text;
+use crate::tool_calls::ByTool;
 
 /// Generated text that is kept for counting, in bytes. All of it is added up.
 const OUTPUT_TEXT_BYTES_MAX: usize = 1 << 20;
@@ -27,6 +28,8 @@ pub(crate) struct OutputText {
     /// once.
     unnoted: usize,
     once: Vec<SaidOnce>,
+    /// Calls that the client is to run.
+    tools: ByTool<u64>,
     /// There was content.
     has_begun: bool,
     /// Deltas hold all so far.
@@ -41,6 +44,8 @@ struct SaidOnce {
     text: u64,
     /// The id of the call, hashed; 0 is none.
     call: u64,
+    /// Its place tells it from another call with the same id.
+    is_placed: bool,
 }
 
 impl OutputText {
@@ -107,9 +112,14 @@ impl OutputText {
         self.kept
     }
 
+    /// The calls that the client is to run.
+    pub(crate) fn take_tools(&mut self) -> ByTool<u64> {
+        std::mem::take(&mut self.tools)
+    }
+
     fn say(&mut self, Said { channel, form, text }: &Said<'_>) -> bool {
-        if let Form::Once { call } = form {
-            return self.say_once(*channel, text, *call);
+        if let Form::Once { call, is_placed } = form {
+            return self.say_once(*channel, text, *call, *is_placed);
         }
         if *form == Form::Restated && self.is_told_elsewhere(*channel) {
             return false;
@@ -160,16 +170,19 @@ impl OutputText {
         self.current = current;
     }
 
-    fn say_once(&mut self, channel: Channel, text: &Text<'_>, call: u64) -> bool {
+    fn say_once(&mut self, channel: Channel, text: &Text<'_>, call: u64, is_placed: bool) -> bool {
         let text = text.decode();
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
-        let said = SaidOnce { channel, text: hasher.finish(), call };
+        let said = SaidOnce { channel, text: hasher.finish(), call, is_placed };
         if self.once.iter().any(|earlier| earlier.is_same(&said)) {
             return false;
         }
         if self.once.len() < ONCE_MAX {
             self.once.push(said);
+        }
+        if channel.kind == ChannelKind::Name && !text.is_empty() {
+            *self.tools.get_mut(&text) += 1;
         }
         self.note();
         self.keep(&text);
@@ -240,12 +253,17 @@ impl OutputText {
 }
 
 impl SaidOnce {
-    /// Whether both are the same call, by their ids if both have one.
+    /// Whether both are the same call, by their ids if both have one. Some engines give every call
+    /// the same id; what is said again may be numbered otherwise.
     fn is_same(&self, other: &Self) -> bool {
-        let is_named = self.call != 0 && other.call != 0;
-        let is_placed =
-            if is_named { self.call == other.call } else { self.channel == other.channel };
-        let [one, two] = [self.channel, other.channel].map(|it| (it.choice, it.kind));
-        is_placed && self.text == other.text && one == two
+        let [one, two] = [self.channel, other.channel];
+        let is_there = if self.call != 0 && other.call != 0 {
+            let are_placed = self.is_placed && other.is_placed;
+            self.call == other.call && (!are_placed || one.slot == two.slot)
+        } else {
+            one == two
+        };
+        let [one, two] = [one, two].map(|it| (it.choice, it.kind));
+        is_there && self.text == other.text && one == two
     }
 }

@@ -32,6 +32,12 @@ pub(crate) fn unit(tool: &str) -> Cow<'static, str> {
         }
         "tool_search" | "tool_search_tool_regex" | "tool_search_tool_bm25" => "tool_search_calls",
         "python" => "code_interpreter_calls",
+        "mcp" => "mcp_calls",
+        "mcp_list_tools" => "mcp_list_tools_calls",
+        "computer" => "computer_calls",
+        "shell" => "shell_calls",
+        "local_shell" => "local_shell_calls",
+        "apply_patch" => "apply_patch_calls",
         "visit" => "visit_website_calls",
         "x_keyword_search" | "x_semantic_search" | "x_user_search" | "x_thread_fetch" => {
             "x_search_calls"

@@ -48,6 +48,7 @@ pub fn record(number: u32) -> Record {
         error_type: None,
         error: None,
         finish_reasons: vec!["stop".to_owned()],
+        tools: BTreeMap::new(),
         usage: RecordUsage {
             source: Source::Reported,
             input_tokens: Some(100),

@@ -1,5 +1,7 @@
 //! A segment with every kind of entry, and with every member that one can have.
 
+use std::collections::BTreeMap;
+
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 use taximeter_ledger::{
@@ -156,6 +158,7 @@ pub(super) fn entries() -> Vec<Entry> {
     all.extend(["not_sent", "upstream_refused", "upstream_auth", "client_left"].map(void));
     all.extend([correction(), completing(), refusals, empty, post_of(json!({"cost": rounded()}))]);
     all.extend(posts_of_sessions());
+    all.extend([[("exec", 1)], [("exec", 1)], [("exec", 1)], [("book", 7)]].map(post_of_tools));
     all.extend(End::ALL.map(|end| post_of(json!({"end": end}))));
     all.extend([reserve_with_other_id(), other_correction(), other_completion()]);
     all.into_iter().map(entry).collect()
@@ -319,7 +322,8 @@ fn post_of(more: Value) -> Value {
 pub(super) fn whole_post() -> Value {
     post_of(json!({
         "reported_cost": "0.000850", "attempt": 3, "session": "01a210c8",
-        "session_source": "header", "agent": "root", "client": "codex/0.169"
+        "session_source": "header", "agent": "root", "client": "codex/0.169",
+        "tools": {"exec": 2, NASTY: u64::MAX}
     }))
 }
 
@@ -333,6 +337,10 @@ fn posts_of_sessions() -> impl Iterator<Item = Value> {
             "tags": {"team": NASTY, "é": ""}, "kind": kind
         }))
     })
+}
+
+fn post_of_tools(tools: [(&str, u64); 1]) -> Value {
+    post_of(json!({"tools": BTreeMap::from(tools)}))
 }
 
 /// One whose cost is known in part, with an error, and whose clock was set back.

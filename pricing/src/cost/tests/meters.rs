@@ -128,7 +128,16 @@ fn every_call_of_a_hosted_tool_has_a_meter_that_is_charged_beside_tokens() {
 
 #[test]
 fn tools_that_cost_only_their_tokens_are_free_and_a_picture_costs_what_its_model_says() {
-    let free = [("mcp_calls", "4"), ("tool_search_calls", "1"), ("view_image_calls", "2")];
+    let free = [
+        ("mcp_calls", "4"),
+        ("mcp_list_tools_calls", "1"),
+        ("tool_search_calls", "1"),
+        ("computer_calls", "7"),
+        ("shell_calls", "3"),
+        ("local_shell_calls", "2"),
+        ("apply_patch_calls", "5"),
+        ("view_image_calls", "2"),
+    ];
     let free = units(usage(10, 1), free);
     let searched = builtin_lines("openai", "gpt-5.1", &free);
     assert_eq!(searched, builtin_lines("openai", "gpt-5.1", &usage(10, 1)));

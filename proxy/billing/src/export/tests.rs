@@ -238,6 +238,7 @@ fn whole() -> Record {
     record(|record| {
         record["request_id"] = json!("a \"quoted\" \u{1f980}\n");
         record["labels"] = json!({"team": "se\"arch"});
+        record["tools"] = json!({"exec": 2});
         record["usage"]["sources"] = json!({"input_tokens": "reported"});
         record["usage"]["cache_write_input_tokens"] = json!(5);
         record["usage"]["cache_write_long_input_tokens"] = json!(4);
@@ -313,6 +314,7 @@ fn every_field_of_a_record_has_its_column() {
         ("reasoning_output_tokens", json!(3)),
         ("modalities", json!(r#"{"audio_input_tokens":2}"#)),
         ("units", json!(r#"{"web_search_requests":"2"}"#)),
+        ("tools", json!(r#"{"exec":2}"#)),
         ("passes", json!(null)),
         ("counted_input_tokens", json!(811)),
         ("counted_output_tokens", json!(95)),

@@ -8,7 +8,7 @@ use taximeter_ledger::{Place, Record};
 use super::file::DayFile;
 use crate::error::ReadError;
 use crate::kept::{BATCH_ROWS, Cursor, ReadAt, RowFilter, RowRanges};
-use crate::record::{COUNT, Draft, place_of, setters};
+use crate::record::{Draft, late, place_of, setters};
 
 /// A row.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,8 @@ pub struct Scan<'f, R> {
     plan: Plan,
     group: usize,
     ranges: VecDeque<Range<usize>>,
-    cursors: Vec<Cursor>,
+    /// `None` for a column that the file lacks.
+    cursors: Vec<Option<Cursor>>,
     /// Rows that are read and not given out yet.
     batch: usize,
     /// The column of the client's ids.
@@ -143,8 +144,12 @@ impl<R: ReadAt + 'static> Scan<'_, R> {
             return Ok(());
         }
         self.ranges = ranges.into();
-        let columns = (0..COUNT).map(|column| self.file.kept.cursor(self.group, column));
-        self.cursors = columns.collect::<Result<_, _>>()?;
+        let (kept, group) = (&self.file.kept, self.group);
+        let open = |(column, is_late): (usize, bool)| {
+            let is_there = !is_late || kept.has_column(column);
+            is_there.then(|| kept.cursor(group, column)).transpose()
+        };
+        self.cursors = late().enumerate().map(open).collect::<Result<_, _>>()?;
         Ok(())
     }
 
@@ -158,7 +163,7 @@ impl<R: ReadAt + 'static> Scan<'_, R> {
     fn read_batch(&mut self) -> Result<(), ReadError> {
         let Some(mut range) = self.ranges.pop_front() else { return Ok(()) };
         let (start, count) = (range.start, range.len().min(BATCH_ROWS));
-        for cursor in &mut self.cursors {
+        for cursor in self.cursors.iter_mut().flatten() {
             cursor.read(start, count)?;
         }
         self.batch = count;
@@ -175,7 +180,7 @@ impl<R: ReadAt + 'static> Scan<'_, R> {
         let (mut draft, mut is_whole) = (Draft::new(), true);
         let mut has_own_id = false;
         for (column, (cursor, set)) in self.cursors.iter_mut().zip(setters()).enumerate() {
-            match cursor.next_value() {
+            match cursor.as_mut().and_then(Cursor::next_value) {
                 Some(value) => is_whole &= set(&mut draft, value).is_ok(),
                 None => has_own_id |= column == self.request_id,
             }

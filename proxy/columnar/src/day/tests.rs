@@ -107,6 +107,29 @@ fn members_of_a_later_version_are_kept() {
     assert_eq!(rows(&file, RowFilter::default()), [(place(&whole), payload)]);
 }
 
+/// A file that `day FILE 20` (in `examples`) has written before records told tools.
+const EARLY: &[u8] = include_bytes!("tests/early.parquet");
+
+#[test]
+fn what_a_file_of_an_earlier_version_lacks_is_absent() {
+    let early = open(EARLY.to_vec());
+    let found = rows(&early, RowFilter::default());
+    assert_eq!(found.len(), 20);
+    let decoded = found.iter().map(|(place, payload)| Record::decode(place.seq, payload).unwrap());
+    assert!(decoded.into_iter().all(|record| record.tools.is_empty()));
+    assert_eq!(check(Arc::new(EARLY.to_vec()), &Expected::default()).unwrap().findings, []);
+    // Merged with others it is a file as those of today.
+    let mut called = record(1);
+    called.tools.insert("exec".to_owned(), 2);
+    let mut merged = writer(&SMALL);
+    merge(&[early, open(sealed(&SMALL, vec![called.clone()]).file.out)], &mut merged).unwrap();
+    let merged = open(merged.finish().unwrap().file.out);
+    let all = rows(&merged, RowFilter::default());
+    assert_eq!(all.len(), 21);
+    assert!(all.contains(&(place(&called), payload(&called))));
+    assert!(found.iter().all(|row| all.contains(row)));
+}
+
 /// Whether the columns of a record say all of it, so that its payload is not kept besides.
 fn is_in_columns(record: Record) -> bool {
     let file = open(sealed(&SMALL, vec![record]).file.out);
@@ -122,8 +145,9 @@ fn columns_say_all_of_a_record_that_is_not_extreme() {
         change(&mut record);
         record
     };
-    let all: [fn(&mut Record); 14] = [
+    let all: [fn(&mut Record); 15] = [
         |_| {},
+        |it| it.tools = [("exec".to_owned(), 2), ("mcp:a/b".to_owned(), 1 << 40)].into(),
         |it| it.request_id = it.id.to_string(),
         |it| it.error = Some(RecordError::default()),
         |it| it.usage.modalities = Some(BTreeMap::new()),

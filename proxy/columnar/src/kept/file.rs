@@ -161,6 +161,11 @@ impl<R: ReadAt + 'static> KeptFile<R> {
         rows.map_err(|_| ReadError::group(group, "it has no number of rows"))
     }
 
+    /// Whether the file has a column.
+    pub(crate) fn has_column(&self, column: usize) -> bool {
+        self.columns.get(column).is_some_and(|place| *place != usize::MAX)
+    }
+
     pub(crate) fn column(
         &self,
         group: usize,

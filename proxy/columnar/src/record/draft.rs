@@ -66,6 +66,7 @@ impl Draft {
             error_type: None,
             error: None,
             finish_reasons: Vec::new(),
+            tools: BTreeMap::new(),
             usage: RecordUsage::default(),
             timing: RecordTiming::default(),
             cost: None,

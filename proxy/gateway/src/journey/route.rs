@@ -142,6 +142,17 @@ pub(super) fn choose(gateway: &Gateway, call: &Call, order: Order) -> Result<Cho
     Ok(chosen)
 }
 
+/// Forgets how large a conversation is that a request changes.
+pub(super) fn forget_changed(gateway: &Gateway, call: &Call, chosen: &Chosen) {
+    if !call.route.changes_conversation() {
+        return;
+    }
+    let Some(id) = call.route.parameter(call.uri.path()) else { return };
+    let conversation = Context::Conversation(id.to_owned());
+    let upstream = &gateway.upstream(chosen.index).name;
+    gateway.contexts.forget(&call.caller.tenant, upstream, &conversation);
+}
+
 /// Where a preflight goes: where the request would that it asks for, as far as that is known.
 pub(super) fn preflight(gateway: &Gateway, route: &Route, model: Option<String>) -> Chosen {
     let index = upstream(&gateway.config.upstreams, route, model.as_deref()).unwrap_or(0);

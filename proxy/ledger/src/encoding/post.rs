@@ -12,6 +12,7 @@ use super::parts::Parts;
 use super::payload::PostBytes;
 use super::record::{ended_at, gateway_of, seconds};
 use super::strings::Strings;
+use super::tools;
 use super::usage;
 use crate::dimensions::Dimensions;
 use crate::id::RequestId;
@@ -137,6 +138,8 @@ pub struct PostView<'a> {
     pub request_model: Option<&'a str>,
     /// `model` of the answer.
     pub response_model: Option<&'a str>,
+    /// How often the answer calls each tool.
+    pub tools: std::collections::BTreeMap<String, u64>,
     /// The weakest source of its numbers.
     pub source: Source,
     /// Flags of the usage.
@@ -191,10 +194,12 @@ impl<'a> PostView<'a> {
         }
         let (mut started_at, mut duration, mut drift) = (None, 0, 0);
         let (mut tokens, mut told) = ([None; 4], None);
+        let mut called = std::collections::BTreeMap::new();
         while let Some((key, value)) = members.next()? {
             match key {
                 key::STARTED_AT => started_at = Some(value.time(time_of(id))?),
                 key::DIMENSIONS => told = dimensions::read(value)?,
+                key::TOOLS => called = tools::read(value)?,
                 key::DURATION => duration = value.number(),
                 key::ENDED_AT => drift = value.number(),
                 key::TOKENS => tokens = usage::read_list(value.bytes())?,
@@ -220,6 +225,7 @@ impl<'a> PostView<'a> {
             provider: call.provider,
             request_model,
             response_model,
+            tools: called,
             source,
             flags,
             input_tokens: input,

@@ -13,6 +13,7 @@ use super::member::{
 use super::numbered::Numbered as _;
 use super::parts::Parts;
 use super::texts::{read_text, texts};
+use super::tools;
 use super::usage;
 use crate::dimensions::Dimensions;
 use crate::gaps::{GAP_BUCKETS, Gaps};
@@ -70,6 +71,7 @@ pub(super) fn post(record: &Record, out: &mut Writer<'_>) {
     record.cost_unknown.iter().for_each(|reason| cost::unknown_cost(reason, out));
     out.end_strings();
     dimensions::write(record.dimensions.as_deref(), out);
+    tools::write(&record.tools, out);
     out.time(key::STARTED_AT, record.started_at, time_of(record.id));
     let duration = micros(record.timing.duration);
     out.number(key::DURATION, duration);
@@ -213,6 +215,7 @@ pub(super) fn read_post(parts: &Parts<'_>) -> Result<Record, DecodeError> {
         error_type,
         error,
         finish_reasons,
+        tools: found.tools,
         usage: found.usage,
         timing: found.timing,
         cost,
@@ -243,6 +246,7 @@ struct Found<'a> {
     timing: RecordTiming,
     reported_cost: Option<String>,
     dimensions: Option<Box<Dimensions>>,
+    tools: std::collections::BTreeMap<String, u64>,
 }
 
 impl<'a> Found<'a> {
@@ -285,6 +289,7 @@ impl<'a> Found<'a> {
             key::TIMING => read_timing(value.bytes(), &mut self.timing)?,
             key::GAPS => self.timing.gaps = Some(read_gaps(value.bytes())?),
             key::DIMENSIONS => self.dimensions = dimensions::read(value)?,
+            key::TOOLS => self.tools = tools::read(value)?,
             key::REPORTED_COST => self.reported_cost = Some(value.owned()?),
             _ => {
                 usage::read_quantity(key, value, &mut self.usage)?;

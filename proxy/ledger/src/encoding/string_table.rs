@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 
-use super::dimensions::{self, Shared};
 use super::keys::{END, ID_BYTES};
 use super::member::{DecodeError, bytes, number, put, put_bytes};
 use super::payload::Payload;
+use super::shared::{self, Shared};
 use super::strings::{end_of_numbers, skip_strings, take};
 
 /// Longer strings get no number. They are written whole each time.
@@ -24,8 +24,9 @@ const KEPT_BYTES_MAX: usize = 4 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     known: HashMap<Box<[u8]>, Known, RandomState>,
-    /// The same for dimensions. A reader that knows none of these learns no string from them.
-    dimensions: HashMap<Box<[u8]>, Known, RandomState>,
+    /// The same for groups of shared members. A reader that knows none of these learns no string
+    /// from them.
+    groups: HashMap<Box<[u8]>, Known, RandomState>,
     /// Each new string with its number, as a [`StringTable`] reads it.
     table: Arc<Mutex<Vec<u8>>>,
 }
@@ -57,7 +58,7 @@ impl Interner {
     /// Forgets all strings.
     pub(crate) fn clear(&mut self) {
         self.known.clear();
-        self.dimensions.clear();
+        self.groups.clear();
         // Others may still need the strings until here.
         self.table = Arc::default();
     }
@@ -80,27 +81,28 @@ impl Interner {
             return Err(DecodeError::CutOff);
         }
         out.push(0);
-        match dimensions::split(rest)? {
-            Some(shared) => self.shorten_dimensions(shared, out)?,
-            None => out.extend_from_slice(rest),
+        while let Some(shared) = shared::split(rest)? {
+            self.shorten_shared(&shared, out)?;
+            rest = shared.rest;
         }
+        out.extend_from_slice(rest);
         Ok(())
     }
 
-    fn shorten_dimensions(
+    fn shorten_shared(
         &mut self,
-        Shared { number, group, rest }: Shared<'_>,
+        Shared { key, number, group, .. }: &Shared<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), DecodeError> {
-        if number != 0 {
-            return Err(DecodeError::UnknownString(number));
+        if *number != 0 {
+            return Err(DecodeError::UnknownString(*number));
         }
         let (number, is_safe) = if group.is_empty() || group.len() > KEPT_BYTES_MAX {
             (0, false)
         } else {
-            self.number(group, |interner| &mut interner.dimensions)
+            self.number(group, |interner| &mut interner.groups)
         };
-        dimensions::join(number, (!is_safe).then_some(group), rest, out);
+        shared::put_shared(*key, number, (!is_safe).then_some(*group), out);
         Ok(())
     }
 
@@ -113,7 +115,7 @@ impl Interner {
         if let Some(known) = known(self).get_mut(bytes) {
             return (known.number, std::mem::replace(&mut known.is_safe, true));
         }
-        let number = (self.known.len() + self.dimensions.len()) as u64 + 1;
+        let number = (self.known.len() + self.groups.len()) as u64 + 1;
         known(self).insert(bytes.into(), Known { number, is_safe: false });
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         put(number, &mut table);
@@ -161,9 +163,6 @@ struct Span {
 const STRINGS_BYTES: usize = 256;
 /// Most bytes of complete strings that wait for another entry with the same ones.
 const SHARED_BYTES_MAX: usize = 1 << 20;
-
-/// What the key, the length and the number of dimensions take, in bytes.
-const DIMENSIONS_BYTES_MORE: usize = 8;
 
 /// Highest number of a string. A number is given to at most one string for some bytes of entries,
 /// and there is a checkpoint after each MiB.
@@ -218,7 +217,7 @@ impl StringTable {
         if members.last() != Some(&END) {
             return Err(DecodeError::CutOff);
         }
-        let members = &*self.complete_dimensions(members)?;
+        let members = &*self.complete_shared(members)?;
         if numbers.is_none() {
             return Ok(Payload::new(id, self.complete_strings(strings)?.into(), members));
         }
@@ -234,20 +233,38 @@ impl StringTable {
         Ok(Payload::new(id, shared, members))
     }
 
-    /// Learns the dimensions at the start of members, and completes them.
+    /// Learns the groups of the shared members at the start of others, and completes them.
     #[inline]
-    fn complete_dimensions<'m>(&mut self, members: &'m [u8]) -> Result<Cow<'m, [u8]>, DecodeError> {
-        let Some(Shared { number, group, rest }) = dimensions::split(members)? else {
-            return Ok(Cow::Borrowed(members));
-        };
-        if !group.is_empty() {
-            self.learn(number, group)?;
+    fn complete_shared<'m>(&mut self, members: &'m [u8]) -> Result<Cow<'m, [u8]>, DecodeError> {
+        match shared::split(members)? {
+            None => Ok(Cow::Borrowed(members)),
+            Some(first) => self.complete_from(first, members.len()).map(Cow::Owned),
         }
-        let known = if group.is_empty() && number != 0 { self.get(number) } else { Some(group) };
-        let group = known.ok_or(DecodeError::UnknownString(number))?;
-        let mut whole = Vec::with_capacity(group.len() + rest.len() + DIMENSIONS_BYTES_MORE);
-        dimensions::join(0, Some(group), rest, &mut whole);
-        Ok(Cow::Owned(whole))
+    }
+
+    fn complete_from(
+        &mut self,
+        mut shared: Shared<'_>,
+        length: usize,
+    ) -> Result<Vec<u8>, DecodeError> {
+        let mut whole = Vec::with_capacity(length + STRINGS_BYTES);
+        loop {
+            let Shared { key, number, group, rest } = shared;
+            if !group.is_empty() {
+                self.learn(number, group)?;
+            }
+            let known =
+                if group.is_empty() && number != 0 { self.get(number) } else { Some(group) };
+            let group = known.ok_or(DecodeError::UnknownString(number))?;
+            shared::put_shared(key, 0, Some(group), &mut whole);
+            match shared::split(rest)? {
+                Some(next) => shared = next,
+                None => {
+                    whole.extend_from_slice(rest);
+                    return Ok(whole);
+                }
+            }
+        }
     }
 
     /// Learns strings, and completes them.
@@ -284,10 +301,13 @@ impl StringTable {
                 }
             }
         }
-        match dimensions::split(rest)? {
-            Some(Shared { number, group, .. }) if !group.is_empty() => self.learn(number, group),
-            _ => Ok(()),
+        while let Some(Shared { number, group, rest: behind, .. }) = shared::split(rest)? {
+            if !group.is_empty() {
+                self.learn(number, group)?;
+            }
+            rest = behind;
         }
+        Ok(())
     }
 
     fn place(&self, number: u64) -> Option<Span> {
@@ -337,7 +357,7 @@ impl StringTable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::member_key::DIMENSIONS;
+    use super::super::keys::member_key::{DIMENSIONS, TOOLS};
     use super::*;
 
     /// A payload whose one string has the number 1, with these bytes or without.
@@ -377,12 +397,43 @@ mod tests {
         assert_ne!(before, after);
     }
 
-    /// A payload without strings, whose dimensions are this group.
-    fn of_session(group: &[u8]) -> Vec<u8> {
+    /// A payload without strings, which begins with these shared members.
+    fn of_groups(groups: &[(u64, &[u8])]) -> Vec<u8> {
         let mut payload = vec![7; ID_BYTES];
         payload.push(0);
-        dimensions::join(0, Some(group), &[5 << 1, 9, END], &mut payload);
+        for (key, group) in groups {
+            shared::put_shared(*key, 0, Some(group), &mut payload);
+        }
+        payload.extend([5 << 1, 9, END]);
         payload
+    }
+
+    fn of_session(group: &[u8]) -> Vec<u8> {
+        of_groups(&[(DIMENSIONS, group)])
+    }
+
+    #[test]
+    fn each_shared_member_has_a_number_of_its_own() {
+        let (mut interner, mut table) = (Interner::default(), StringTable::default());
+        let session = b"a session".as_slice();
+        let tools = [b"some tools".as_slice(), b"other tools"];
+        let mut lengths = Vec::new();
+        for turn in [0, 1, 0, 1, 0, 1] {
+            let whole = of_groups(&[(DIMENSIONS, session), (TOOLS, tools[turn])]);
+            let mut short = Vec::new();
+            interner.shorten(&whole, &mut short).unwrap();
+            lengths.push(whole.len() - short.len());
+            assert_eq!(table.complete(&short).unwrap().to_vec(), whole);
+        }
+        // First the session is known, and then the tools are too.
+        let (known, all) = (session.len(), |turn: usize| session.len() + tools[turn].len());
+        assert_eq!(lengths, [0, 0, known, known, all(0), all(1)]);
+        let alone = of_groups(&[(TOOLS, tools[0])]);
+        let mut short = Vec::new();
+        interner.shorten(&alone, &mut short).unwrap();
+        let mut passed = StringTable::default();
+        assert!(passed.complete(&short).is_err());
+        assert_eq!(table.complete(&short).unwrap().to_vec(), alone);
     }
 
     #[test]

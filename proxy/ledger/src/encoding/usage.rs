@@ -200,7 +200,7 @@ pub(super) fn quantities(usage: &RecordUsage, out: &mut Writer<'_>) {
     }
 }
 
-fn named_numbers(key: u64, numbers: &BTreeMap<String, u64>, out: &mut Writer<'_>) {
+pub(super) fn named_numbers(key: u64, numbers: &BTreeMap<String, u64>, out: &mut Writer<'_>) {
     if numbers.is_empty() {
         out.filled(key, |_| {});
     }
@@ -262,7 +262,7 @@ pub(super) fn read_quantity(
     Ok(())
 }
 
-fn read_named(value: Value<'_>) -> Result<Option<(String, Value<'_>)>, DecodeError> {
+pub(super) fn read_named(value: Value<'_>) -> Result<Option<(String, Value<'_>)>, DecodeError> {
     let mut members = value.members();
     let (mut name, mut quantity) = (None, None);
     while let Some((key, value)) = members.next()? {

@@ -11,6 +11,7 @@ fn whole_record() -> Record {
     record.end = End::Complete;
     record.error_type = None;
     record.finish_reasons = vec!["stop".to_owned(), nasty.clone()];
+    record.tools = BTreeMap::from([("exec".to_owned(), 2), (nasty.clone(), u64::MAX)]);
     record.resource = BTreeMap::from([("k8s.pod.name".to_owned(), nasty)]);
     let pass = Pass { model: Some("m".to_owned()), usage: Usage::default() };
     record.usage = RecordUsage {

@@ -25,6 +25,7 @@ mod long;
 mod placeholders;
 mod recorded;
 mod told_twice;
+mod tools;
 mod unasked;
 mod usage;
 mod wires;

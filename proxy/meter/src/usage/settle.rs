@@ -152,6 +152,11 @@ impl Report {
         untold
     }
 
+    /// Whether one of its iterations has made what was said before shorter.
+    pub(crate) fn has_compaction(&self) -> bool {
+        self.iterations.iter().any(|pass| pass.kind == "compaction")
+    }
+
     /// The iterations that the numbers at the top exclude. Those of the answer itself are included,
     /// and the answer is the fall-back's where there is one.
     fn settle_passes(&self, flags: &mut Vec<Flag>) -> Vec<Pass> {

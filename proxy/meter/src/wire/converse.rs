@@ -86,12 +86,14 @@ fn call<'a>(value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Result<(), Malform
         Ok(())
     })?;
     if let Some(name) = name.filter(|name| !name.is_empty()) {
-        facts.content.push_name(name, id);
         // Amazon runs the tools of its own models.
         if kind.is_some_and(|kind: Text<'_>| kind.is("server_tool_use")) {
+            facts.content.push_hosted_name(name, id);
             let mut calls = Calls::default();
             calls.add_call(unit(&name.decode()), CallId::of_item(id, facts.content.len() as u64));
             facts.add_calls(calls);
+        } else {
+            facts.content.push_name(name, id);
         }
     }
     facts.content.push_formed(input);

@@ -16,7 +16,7 @@ impl Format for Messages {
     fn event<'a>(&self, event: &Event<'a>) -> Result<Facts<'a>, Malformed> {
         let mut facts = Facts::default();
         let mut index = 0;
-        let mut called = None;
+        let mut begun = Block::default();
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"type" => {
@@ -33,7 +33,7 @@ impl Format for Messages {
                     facts.usage = facts.usage.take().map(Report::without_output);
                 }
                 b"index" => index = value.index()?.unwrap_or(0),
-                b"content_block" => called = block(value, &mut facts.content)?,
+                b"content_block" => begun = block(value, &mut facts.content)?,
                 b"delta" => value.object(|key, value| match key {
                     b"stop_reason" => message(key, value, &mut facts),
                     _ => generated(key, value, &mut facts.content),
@@ -45,7 +45,7 @@ impl Format for Messages {
             Ok(())
         })?;
         facts.content.of_slot(0, index);
-        add_call(called, index, &mut facts);
+        begun.add_to(index, &mut facts);
         if let Some(report) = &mut facts.usage {
             report.is_partial = true;
         }
@@ -78,9 +78,9 @@ fn message<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Res
             let mut place = 0;
             value.array(|value| {
                 let from = facts.content.len();
-                let called = block(value, &mut facts.content)?;
+                let whole = block(value, &mut facts.content)?;
                 facts.content.of_slot(from, place);
-                add_call(called, place, facts);
+                whole.add_to(place, facts);
                 place += 1;
                 Ok(())
             })?;
@@ -90,44 +90,62 @@ fn message<'a>(key: &[u8], value: &mut Reader<'a>, facts: &mut Facts<'a>) -> Res
     Ok(())
 }
 
-/// A call of a hosted tool: the name of the tool, and the id of the call.
-type Called<'a> = (Text<'a>, Option<Text<'a>>);
+/// What a content block says of itself.
+#[derive(Default)]
+struct Block<'a> {
+    kind: Option<Text<'a>>,
+    id: Option<Text<'a>>,
+    /// The tool that is called.
+    name: Option<Text<'a>>,
+    /// The MCP server that has the tool.
+    server: Option<Text<'a>>,
+}
 
-/// Reads a content block that is whole, or that begins. Returns the call that it is, if a hosted tool
-/// runs it.
-fn block<'a>(
-    value: &mut Reader<'a>,
-    content: &mut Content<'a>,
-) -> Result<Option<Called<'a>>, Malformed> {
-    let (mut kind, mut id, mut name, mut input) = (None, None, None, None);
+/// Reads a content block that is whole, or that begins.
+fn block<'a>(value: &mut Reader<'a>, content: &mut Content<'a>) -> Result<Block<'a>, Malformed> {
+    let mut told = Block::default();
+    let mut input = None;
     value.object(|key, value| {
         match key {
-            b"type" => kind = value.text()?,
-            b"id" => id = value.text()?,
-            b"name" => name = value.text()?,
+            b"type" => told.kind = value.text()?,
+            b"id" => told.id = value.text()?,
+            b"name" => told.name = value.text()?.filter(|name| !name.is_empty()),
+            b"server_name" => told.server = value.text()?.filter(|server| !server.is_empty()),
             b"input" => input = read_arguments(value)?,
             _ => generated(key, value, content)?,
         }
         Ok(())
     })?;
-    let name = name.filter(|name| !name.is_empty());
-    if let Some(name) = name {
-        content.push_name(name, id);
+    match told.name {
+        Some(name) if told.is("server_tool_use") || told.is("mcp_tool_use") => {
+            content.push_hosted_name(name, told.id);
+        }
+        Some(name) => content.push_name(name, told.id),
+        None => {}
     }
     content.push_formed(input);
-    let is_hosted = kind.is_some_and(|kind: Text<'_>| kind.is("server_tool_use"));
-    Ok(name.filter(|_| is_hosted).map(|name| (name, id)))
+    Ok(told)
 }
 
-fn add_call(called: Option<Called<'_>>, place: u64, facts: &mut Facts<'_>) {
-    let Some((name, id)) = called else { return };
-    // What another model advises is a pass of that model.
-    if name.is("advisor") {
-        return;
+impl Block<'_> {
+    fn is(&self, kind: &str) -> bool {
+        self.kind.is_some_and(|told| told.is(kind))
     }
-    let mut calls = Calls::default();
-    calls.add_call(unit(&name.decode()), CallId::of_item(id, place));
-    facts.add_calls(calls);
+
+    /// Adds the call that it is, at `place` in the answer, if the provider runs it.
+    fn add_to(&self, place: u64, facts: &mut Facts<'_>) {
+        facts.compacts |= self.is("compaction");
+        let Some(name) = self.name else { return };
+        let (name, id) = (name.decode(), CallId::of_item(self.id, place));
+        let mut calls = Calls::default();
+        if self.is("mcp_tool_use") {
+            calls.ask_server(self.server.as_ref().map(Text::decode).as_deref(), &name, id);
+        } else if self.is("server_tool_use") && name != "advisor" {
+            // What another model advises is a pass of that model.
+            calls.add_call(unit(&name), id);
+        }
+        facts.add_calls(calls);
+    }
 }
 
 /// Reads a member of a content block, or of its delta.

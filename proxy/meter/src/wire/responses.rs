@@ -9,7 +9,7 @@ use crate::facts::{Content, Facts, Format};
 use crate::generated::ChannelKind;
 use crate::json::{Malformed, Reader, Text};
 use crate::usage::Report;
-use hosted::{Item, painter, tool_usage};
+use hosted::{Item, equipment, tool_usage};
 use taximeter_framing::Event;
 
 #[derive(Debug)]
@@ -22,10 +22,14 @@ impl Format for Responses {
         let (mut obfuscation, mut sequence) = (None, None);
         let mut calls = Calls::default();
         let (mut item, mut tools) = (None, None);
+        let mut compacts = false;
         Reader::new(event.data).document(|key, value| {
             match key {
                 b"response" => value.object(|key, value| match key {
-                    b"output" => output(value, &mut said.whole, &mut calls),
+                    b"output" => {
+                        compacts |= output(value, &mut said.whole, &mut calls)?;
+                        Ok(())
+                    }
                     b"tool_usage" => tool_usage(value, &mut calls),
                     b"tools" => {
                         tools = Some(value.clone());
@@ -41,8 +45,9 @@ impl Format for Responses {
             }
             Ok(())
         })?;
+        facts.compacts = compacts || item.as_ref().is_some_and(Item::is_compaction);
         facts.fillers = [obfuscation, sequence];
-        painter(tools, &mut calls)?;
+        equipment(tools, &mut calls)?;
         facts.add_calls(calls);
         match said.kind.as_ref().map(Text::decode).as_deref().unwrap_or_default() {
             "response.completed" | "response.incomplete" | "response.cancelled" => {
@@ -75,7 +80,10 @@ impl Format for Responses {
         let mut tools = None;
         Reader::new(body).document(|key, value| match key {
             b"status" => status(value, &mut facts, &mut is_running),
-            b"output" => output(value, &mut facts.content, &mut calls),
+            b"output" => {
+                facts.compacts = output(value, &mut facts.content, &mut calls)?;
+                Ok(())
+            }
             b"tool_usage" => tool_usage(value, &mut calls),
             b"tools" => {
                 tools = Some(value.clone());
@@ -83,7 +91,7 @@ impl Format for Responses {
             }
             _ => response(key, value, &mut facts),
         })?;
-        painter(tools, &mut calls)?;
+        equipment(tools, &mut calls)?;
         facts.add_calls(calls);
         facts.is_pending = is_running;
         Ok(facts)
@@ -207,22 +215,25 @@ fn status<'a>(
     Ok(())
 }
 
-/// Reads the list of all items.
+/// Reads the list of all items. Returns whether one of them is a compaction.
 fn output<'a>(
     value: &mut Reader<'a>,
     content: &mut Content<'a>,
     calls: &mut Calls,
-) -> Result<(), Malformed> {
+) -> Result<bool, Malformed> {
     let mut place = 0_u64;
+    let mut compacts = false;
     value.array(|value| {
         let mut item = Content::default();
         let told = output_item(value, &mut item)?;
+        compacts |= told.is_compaction();
         told.add_to(place, calls);
         item.move_slots(place.wrapping_mul(ITEM_PARTS));
         content.extend(item);
         place += 1;
         Ok(())
-    })
+    })?;
+    Ok(compacts)
 }
 
 /// Reads an item of the output.
@@ -248,9 +259,12 @@ fn output_item<'a>(
         }
         Ok(())
     })?;
-    // A call that the provider runs has no name but its kind.
-    if told.is_call() {
-        content.push_name(told.name.unwrap_or_default(), call_id.or(told.id));
+    let (name, id) = (told.name.unwrap_or_default(), call_id.or(told.id));
+    if told.is_for_client() {
+        content.push_name(name, id);
+    } else if told.is_call() {
+        // Most have no name but their kind.
+        content.push_hosted_name(name, id);
     }
     content.push_formed(arguments);
     Ok(told)

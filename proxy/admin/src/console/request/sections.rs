@@ -299,6 +299,8 @@ fn corrections(corrections: &[Correction], view: &View) -> Markup {
 }
 
 fn identity(record: &Record) -> Markup {
+    let called = |(tool, calls): (&String, &u64)| format!("{tool} × {calls}");
+    let called: Vec<_> = record.tools.iter().map(called).collect();
     let texts = [
         ("Id", Some(record.id.to_string())),
         ("x-request-id", Some(record.request_id.clone())),
@@ -314,6 +316,7 @@ fn identity(record: &Record) -> Markup {
         ("Status", record.status.map(|status| status.to_string())),
         ("Error", record.error_type.clone()),
         ("Finish reasons", Some(record.finish_reasons.join(", ")).filter(|all| !all.is_empty())),
+        ("Called tools", Some(called.join(", ")).filter(|all| !all.is_empty())),
         ("Cost reported by the provider", record.reported_cost.clone()),
         ("Gateway", Some(record.gateway.clone())),
         ("Ledger entry", Some(record.seq.to_string())),

@@ -24,6 +24,8 @@ pub(crate) struct Column {
     pub(crate) set: Set,
     /// Whether only files that are kept have it: other programs have no use for it.
     pub(crate) is_own: bool,
+    /// Whether files lack it that were written by earlier versions.
+    pub(crate) is_late: bool,
 }
 
 pub(crate) type CellOf = for<'a> fn(&'a Kept<'a>) -> Cell<'a>;
@@ -31,7 +33,7 @@ pub(crate) type Set = fn(&mut Draft, Value<'_>) -> Result<(), Misfit>;
 
 pub(super) const fn one(name: &'static str, kind: FieldKind, cell: CellOf, set: Set) -> Column {
     let field = Field { name, kind, nullable: false, distinct: false };
-    Column { field, cell, set, is_own: false }
+    Column { field, cell, set, is_own: false, is_late: false }
 }
 
 pub(super) const fn maybe(name: &'static str, kind: FieldKind, cell: CellOf, set: Set) -> Column {
@@ -42,6 +44,11 @@ pub(super) const fn maybe(name: &'static str, kind: FieldKind, cell: CellOf, set
 /// A column whose values hardly ever repeat.
 pub(super) const fn distinct(column: Column) -> Column {
     Column { field: Field { distinct: true, ..column.field }, ..column }
+}
+
+/// A column that files of earlier versions lack: there it is null.
+pub(super) const fn late(column: Column) -> Column {
+    Column { is_late: true, ..column }
 }
 
 /// Puts a value where it belongs.

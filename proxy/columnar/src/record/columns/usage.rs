@@ -3,13 +3,13 @@
 use taximeter_ledger::Stage;
 
 use super::column::{
-    Column, count, counted, counts, distinct, list, map, maybe, one, put, seconds, set_stage, some,
-    some_json, stage,
+    Column, count, counted, counts, distinct, late, list, map, maybe, one, put, seconds, set_stage,
+    some, some_json, stage,
 };
 use crate::record::cell::Cell;
 use crate::table::FieldKind;
 
-pub(super) const COLUMNS: [Column; 31] = [
+pub(super) const COLUMNS: [Column; 32] = [
     one(
         "usage_source",
         FieldKind::Text,
@@ -70,6 +70,12 @@ pub(super) const COLUMNS: [Column; 31] = [
         |it| map(&it.usage.units),
         |to, it| put(&mut to.record.usage.units, it.json()),
     ),
+    late(maybe(
+        "tools",
+        FieldKind::Json,
+        |it| map(&it.tools),
+        |to, it| put(&mut to.record.tools, it.json()),
+    )),
     maybe(
         "passes",
         FieldKind::Json,

@@ -119,6 +119,9 @@ pub(super) fn allowed(path: &str, passthrough: bool) -> Option<&'static str> {
 
 /// The `allow` header of a path that takes what `allows` says.
 fn header(allows: impl Fn(Allowed) -> bool) -> &'static str {
+    if allows(Allowed::Head) && !allows(Allowed::Get) {
+        return "HEAD, POST, OPTIONS";
+    }
     match (allows(Allowed::Get), allows(Allowed::Post), allows(Allowed::Delete)) {
         (true, true, true) => "GET, HEAD, POST, DELETE, OPTIONS",
         (true, true, false) => "GET, HEAD, POST, OPTIONS",

@@ -163,7 +163,7 @@ impl InFlight {
     }
 
     /// Remembers what was said up to this answer, for requests that go on from it.
-    fn remember(&self, record: &Record) {
+    fn remember(&self, record: &Record, is_compaction: bool) {
         if self.call.wire() != Wire::Responses {
             return;
         }
@@ -172,6 +172,13 @@ impl InFlight {
             self.gateway.chains.put(&record.tenant, Link::Response(id), session);
         }
         if record.is_pending() {
+            return;
+        }
+        if is_compaction {
+            // Nobody says how large it is now.
+            if let Some(context) = &self.asked.conversation {
+                self.gateway.contexts.forget(&record.tenant, &record.upstream, context);
+            }
             return;
         }
         let Some(size) = ContextTokens::behind(&record.usage) else { return };
@@ -187,7 +194,7 @@ impl InFlight {
             let cause = record.end.as_str();
             self.gateway.health(self.asked.upstream).broke_off(record.ended_at, cause);
         }
-        self.remember(&record);
+        self.remember(&record, measurement.is_compaction);
         let receipt = Receipt::of(&record, self.owes_receipt());
         self.tell_rest(&record);
         let closing = report::settled(self, &record, measurement);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use taximeter_ledger::{
-    Charge, End, Gaps, Record, RecordCost, RecordError, RecordTiming, RecordUsage, Stages,
+    Charge, End, Gaps, Record, RecordCost, RecordError, RecordTiming, RecordUsage, RequestKind,
+    Stages,
 };
 use taximeter_meter::{Ending, Measurement, ProviderError, StreamEnd, Timing};
 use taximeter_pricing::{Condition, Flag, Query, Source, Usage};
@@ -15,6 +16,7 @@ use super::count::Count;
 use super::in_flight::InFlight;
 use super::region;
 use super::usage::{self, TokenParts};
+use crate::journey::identify::Route;
 use crate::tariffs::PriceScope;
 
 /// A wall clock and the monotonic one may be this far apart behind a request, and a part of its
@@ -154,6 +156,7 @@ fn written(
         error_type,
         error: measurement.error.as_ref().and_then(named),
         finish_reasons: measurement.finish_reasons.clone(),
+        tools: measurement.tools.clone(),
         timing: timing(in_flight, measurement, usage.output_tokens),
         usage,
         cost: None,
@@ -163,7 +166,20 @@ fn written(
         resource: gateway.config.resource.clone(),
     };
     record.charge(charge);
+    if is_for_compaction(call.route, measurement) {
+        let dimensions = record.dimensions.get_or_insert_default();
+        dimensions.kind.get_or_insert(RequestKind::Compaction);
+    }
     record
+}
+
+/// Whether the request was to make the context shorter. A turn in which the provider has done that
+/// besides is a turn.
+fn is_for_compaction(route: &Route, measurement: &Measurement) -> bool {
+    let says_nothing_else = measurement.output_text_bytes == 0 && measurement.tools.is_empty();
+    let stopped_behind = measurement.finish_reasons == ["compaction"];
+    route.template.ends_with("/compact")
+        || measurement.is_compaction && (says_nothing_else || stopped_behind)
 }
 
 /// What it has used, for the record, and the same for the price.

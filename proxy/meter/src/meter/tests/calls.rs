@@ -206,6 +206,7 @@ fn a_name_is_the_first_token_and_counts_once() {
         let comes_whole = matches!(told.wire, Wire::GenerateContent | Wire::OllamaChat);
         assert_eq!(output_chunks, if comes_whole { 1 } else { 3 }, "{case}");
         assert!(found.output_kinds.formed, "{case}");
+        assert_eq!(found.tools, [("find".to_owned(), 1)].into(), "{case}");
     }
 }
 
@@ -342,12 +343,14 @@ proptest! {
                 told.events.iter().map(|event| write_in_order(event, seed)).collect();
             let found = timed(told.wire, &events, &lengths);
             prop_assert_eq!(&found.output_text, &expected, "{:?}", told.wire);
+            prop_assert_eq!(found.tools.get("find"), Some(&1), "{:?}", told.wire);
             prop_assert_eq!(found.timing.time_to_first_token, Some(Duration::from_millis(100)));
             if let Some(document) = told.document {
                 let json = Some("application/json");
                 let exchange = Exchange { wire: told.wire, content_type: json, ..Exchange::chat() };
                 let found = measure(exchange, &write_in_order(&document, seed));
                 prop_assert_eq!(&found.output_text, &expected, "{:?}", told.wire);
+                prop_assert_eq!(found.tools.get("find"), Some(&1), "{:?}", told.wire);
             }
         }
     }

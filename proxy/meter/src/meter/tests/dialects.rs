@@ -39,6 +39,12 @@ fn summary(ride: &Ride, recognised: Dialect) -> String {
     if !found.calls.is_empty() {
         line("calls", &found.calls);
     }
+    if !found.tools.is_empty() {
+        line("tools", &found.tools);
+    }
+    if found.is_compaction {
+        line("compaction", &found.is_compaction);
+    }
     if !found.passes.is_empty() {
         line("passes of tools", &found.passes);
     }

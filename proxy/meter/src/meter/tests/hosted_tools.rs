@@ -21,10 +21,11 @@ fn item(tool: u64, id: u64) -> Value {
         3 => json!({"type": "code_interpreter_call", "id": id_of("ci"), "code": "7*2",
             "container_id": format!("cntr_{}", id % 2)}),
         4 => json!({"type": "image_generation_call", "id": id_of("ig"), "result": "QUJD"}),
-        5 => json!({"type": "mcp_call", "id": id_of("mcp"), "name": "look", "arguments": "{}"}),
+        5 => json!({"type": "mcp_call", "id": id_of("mcp"), "server_label": format!("s{}", id % 2),
+            "name": "look", "arguments": "{}"}),
         6 => {
-            json!({"type": "function_call", "id": id_of("fc"), "call_id": "c", "name": "web_search",
-            "arguments": "{}"})
+            json!({"type": "function_call", "id": id_of("fc"), "call_id": id_of("c"),
+            "name": "web_search", "arguments": "{}"})
         }
         7 => json!({"type": "computer_call", "id": id_of("cu"), "action": {"type": "click"}}),
         8 => json!({"type": "shell_call", "id": id_of("sh"),
@@ -33,13 +34,21 @@ fn item(tool: u64, id: u64) -> Value {
         10 => json!({"type": "teleport_call", "id": id_of("tp")}),
         11 => json!({"type": "local_shell_call", "id": id_of("ls")}),
         12 => json!({"type": "custom_tool_call", "id": id_of("ct"), "name": "x_keyword_search"}),
+        14 => json!({"type": "apply_patch_call", "id": id_of("ap"), "call_id": id_of("c"),
+            "operation": {"type": "delete_file", "path": "fares"}}),
+        15 => json!({"type": "mcp_list_tools", "id": id_of("ml"), "server_label": "s0",
+            "tools": [{"name": "look", "type": "mcp_call", "input_schema": {}}]}),
+        16 => json!({"type": "custom_tool_call", "id": id_of("cc"), "call_id": id_of("cc"),
+            "name": "patch", "input": "x"}),
+        17 => json!({"type": "mcp_approval_request", "id": id_of("ma"), "server_label": "s0",
+            "name": "look", "arguments": "{}"}),
         _ => json!({"type": "message", "id": id_of("m"), "content": [
             {"type": "output_text", "text": "Here."}]}),
     }
 }
 
-/// What these items cost beside their tokens.
-fn expected(tools: &[u64]) -> (BTreeMap<String, Decimal>, u64) {
+/// What these items are beside their tokens, how many pictures, and the calls by the tools' names.
+fn expected(tools: &[u64]) -> (BTreeMap<String, Decimal>, u64, BTreeMap<String, u64>) {
     let count = |tool| tools.iter().filter(|one| **one == tool).count() as u64;
     let mut containers: Vec<_> = tools
         .iter()
@@ -57,11 +66,28 @@ fn expected(tools: &[u64]) -> (BTreeMap<String, Decimal>, u64) {
         ("file_search_calls", count(2)),
         ("code_interpreter_sessions", containers.len() as u64),
         ("mcp_calls", count(5)),
+        ("computer_calls", count(7)),
+        ("shell_calls", count(8) + count(9)),
+        ("local_shell_calls", count(11)),
+        ("apply_patch_calls", count(14)),
+        ("mcp_list_tools_calls", count(15)),
         ("teleport_calls", count(10)),
         ("x_search_calls", count(12)),
     ];
     let units = units.into_iter().filter(|(_, count)| *count > 0);
-    (units.map(|(unit, count)| (unit.to_owned(), count.into())).collect(), count(4))
+    let units = units.map(|(unit, count)| (unit.to_owned(), count.into())).collect();
+    let asked = |server| {
+        let calls = tools.iter().zip(0_u64..).filter(|(tool, id)| **tool == 5 && id % 2 == server);
+        calls.count() as u64
+    };
+    let named = [
+        ("web_search", count(6)),
+        ("patch", count(16)),
+        ("mcp:s0/look", asked(0)),
+        ("mcp:s1/look", asked(1)),
+    ];
+    let named = named.into_iter().filter(|(_, count)| *count > 0);
+    (units, count(4), named.map(|(tool, count)| (tool.to_owned(), count)).collect())
 }
 
 fn pictures(passes: &[Pass]) -> u64 {
@@ -91,13 +117,13 @@ fn stream(items: &[Value], times: usize, is_whole: bool, seed: u64) -> String {
 proptest! {
     #[test]
     fn each_call_of_a_response_counts_once_in_any_order_and_in_any_reads(
-        tools in prop::collection::vec(0..14_u64, 0..12),
+        tools in prop::collection::vec(0..18_u64, 0..12),
         times in 1..3_usize,
         has_ids: bool,
         seed: u64,
         lengths in prop::collection::vec(1_usize..80, 1..6),
     ) {
-        let (units, drawn) = expected(&tools);
+        let (units, drawn, named) = expected(&tools);
         let mut items: Vec<_> = tools.iter().zip(0..).map(|(tool, id)| item(*tool, id)).collect();
         if !has_ids {
             items.iter_mut().for_each(|item| { item.as_object_mut().unwrap().remove("id"); });
@@ -108,6 +134,7 @@ proptest! {
                 .ride(epoch(), reads(stream.as_bytes(), &lengths))
                 .measurement;
             prop_assert_eq!(&found.calls, &units, "whole: {}", is_whole);
+            prop_assert_eq!(&found.tools, &named, "whole: {}", is_whole);
             prop_assert_eq!(pictures(&found.passes), drawn, "whole: {}", is_whole);
         }
         let whole = json!({"id": "r", "status": "completed", "output": items});
@@ -115,19 +142,23 @@ proptest! {
         let found =
             responses("application/json").ride(epoch(), reads(whole.as_bytes(), &lengths));
         prop_assert_eq!(&found.measurement.calls, &units);
+        prop_assert_eq!(&found.measurement.tools, &named);
         prop_assert_eq!(pictures(&found.measurement.passes), drawn);
     }
 
     #[test]
     fn blocks_of_hosted_tools_count_once_and_what_the_usage_tells_outranks_them(
         names in prop::collection::vec(
-            prop::sample::select(vec!["web_search", "bash_code_execution", "teleport"]), 0..6),
+            prop::sample::select(vec!["web_search", "bash_code_execution", "teleport", "mcp"]),
+            0..6),
         told in prop::option::of(0..9_u64),
         seed: u64,
         lengths in prop::collection::vec(1_usize..80, 1..6),
     ) {
         let block = |(id, name): (usize, &&str)| {
-            json!({"type": "server_tool_use", "id": format!("s{id}"), "name": name, "input": {}})
+            let kind = if *name == "mcp" { "mcp_tool_use" } else { "server_tool_use" };
+            json!({"type": kind, "id": format!("s{id}"), "name": name, "server_name": "fares",
+                "input": {}})
         };
         let blocks: Vec<_> = names.iter().enumerate().map(block).collect();
         let count = |name| names.iter().filter(|one| **one == name).count() as u64;
@@ -140,6 +171,7 @@ proptest! {
             ("web_search_requests", if told.is_some() { 0 } else { count("web_search") }),
             ("code_execution_requests", count("bash_code_execution")),
             ("teleport_calls", count("teleport")),
+            ("mcp_calls", count("mcp")),
         ]
         .into_iter()
         .filter(|(_, count)| *count > 0)
@@ -162,6 +194,8 @@ proptest! {
         let messages = Exchange { wire: Wire::Messages, ..Exchange::chat() };
         let ride = |stream: &str| messages.ride(epoch(), reads(stream.as_bytes(), &lengths));
         let found = ride(&events.concat()).measurement;
+        let asked = (count("mcp") > 0).then(|| ("mcp:fares/mcp".to_owned(), count("mcp")));
+        prop_assert_eq!(&found.tools, &asked.into_iter().collect());
         let reported = found.reported.clone().unwrap().usage.units;
         if let Some(told) = told {
             prop_assert_eq!(reported.get("web_search_requests"), Some(&told.into()));
@@ -279,6 +313,31 @@ fn code_that_ran_in_a_container_without_a_name_ran_in_one() {
         let found = measure(responses("application/json"), &whole);
         assert_eq!(units(&found), ["code_interpreter_sessions 1"], "{whole}");
     }
+}
+
+#[test]
+fn a_container_of_another_size_has_a_unit_of_its_own() {
+    let sized = |tool: Value, item: Value| {
+        let response = json!({"id": "r", "status": "completed", "tools": [tool], "output": [item]});
+        units(&measure(responses("application/json"), &response.to_string()))
+    };
+    let code = |container: Value| json!({"type": "code_interpreter", "container": container});
+    let shell = |memory: &str| json!({"type": "shell", "environment": {"type": "container_auto", "memory_limit": memory}});
+    let auto = |memory: Value| json!({"type": "auto", "memory_limit": memory});
+    for (tool, item, unit) in [
+        (code(json!("cntr_0")), item(3, 0), "code_interpreter_sessions 1"),
+        (code(auto(Value::Null)), item(3, 0), "code_interpreter_sessions 1"),
+        (code(auto(json!("1g"))), item(3, 0), "code_interpreter_sessions 1"),
+        (code(auto(json!("16g"))), item(3, 0), "code_interpreter_16g_sessions 1"),
+        (code(auto(json!("4 G\n"))), item(3, 0), "code_interpreter_sessions 1"),
+        (code(auto(json!("x".repeat(99)))), item(3, 0), "code_interpreter_sessions 1"),
+        (shell("4G"), item(8, 0), "code_interpreter_4g_sessions 1"),
+    ] {
+        let case = tool.to_string();
+        assert_eq!(sized(tool, item)[0], unit, "{case}");
+    }
+    // Nothing ran in it.
+    assert_eq!(sized(code(auto(json!("4g"))), item(0, 1)), ["web_search_requests 1"]);
 }
 
 #[test]

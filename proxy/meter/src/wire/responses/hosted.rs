@@ -18,6 +18,8 @@ pub(super) struct Item<'a> {
     /// What a web search does in place of searching.
     does_else: bool,
     container: Option<Text<'a>>,
+    /// The MCP server that is asked.
+    server: Option<Text<'a>>,
 }
 
 impl<'a> Item<'a> {
@@ -33,6 +35,7 @@ impl<'a> Item<'a> {
             b"name" => self.name = value.text()?,
             b"status" => self.status = value.text()?,
             b"container_id" => self.container = value.text()?,
+            b"server_label" => self.server = value.text()?,
             // Where a shell runs, if not at the client.
             b"environment" => value.member(b"container_id", |value| {
                 self.container = value.text()?;
@@ -53,7 +56,21 @@ impl<'a> Item<'a> {
         kind.ends_with("_call") || kind == "mcp_approval_request"
     }
 
-    /// The call that it is, at `place` in the output, if a hosted tool runs it.
+    /// Whether the client is to run it by its name.
+    pub(super) fn is_for_client(&self) -> bool {
+        match self.kind.as_ref().map(Text::decode).as_deref() {
+            Some("function_call") => true,
+            Some("custom_tool_call") => self.search_of_posts().is_none(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is what was said so far in a shorter form.
+    pub(super) fn is_compaction(&self) -> bool {
+        self.kind.is_some_and(|kind| kind.is("compaction"))
+    }
+
+    /// The call that it is, at `place` in the output, but for those of the client's functions.
     pub(super) fn calls(&self, place: u64) -> Calls {
         let mut calls = Calls::default();
         self.add_to(place, &mut calls);
@@ -63,14 +80,18 @@ impl<'a> Item<'a> {
     /// Adds the same to `calls`.
     pub(super) fn add_to(&self, place: u64, calls: &mut Calls) {
         let kind = self.kind.as_ref().map(Text::decode).unwrap_or_default();
-        let Some(tool) = kind.strip_suffix("_call") else { return };
+        let tool: &str = match kind.strip_suffix("_call") {
+            Some(tool) => tool,
+            None if kind == "mcp_list_tools" => &kind,
+            None => return,
+        };
         let id = CallId::of_item(self.id, place);
         if self.status.is_some_and(|status| status.is("failed")) {
             return calls.fail(id);
         }
         match tool {
-            // The client runs these. They cost what their tokens cost.
-            "function" | "computer" | "local_shell" | "apply_patch" => {}
+            // They have names.
+            "function" => {}
             "custom_tool" => {
                 if let Some(unit) = self.search_of_posts() {
                     calls.add_call(unit, id);
@@ -80,6 +101,12 @@ impl<'a> Item<'a> {
                 if self.container.is_some() {
                     calls.run_code(self.container.as_ref());
                 }
+                calls.add_call(unit(tool), id);
+            }
+            "mcp" => {
+                let [server, name] = [self.server, self.name].map(|it| it.unwrap_or_default());
+                let server = Some(server.decode()).filter(|server| !server.is_empty());
+                calls.ask_server(server.as_deref(), &name.decode(), id);
             }
             // To open a page that was found is no search.
             "web_search" if self.does_else => {}
@@ -129,15 +156,23 @@ fn drawing(value: &mut Reader<'_>, calls: &mut Calls) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Reads from the list of tools which model draws, if something was drawn: the list may be long.
-pub(super) fn painter(tools: Option<Reader<'_>>, calls: &mut Calls) -> Result<(), Malformed> {
-    let Some(mut tools) = tools.filter(|_| calls.draws()) else { return Ok(()) };
+/// Reads from the list of tools which model draws, and how large the containers are, if something
+/// was drawn or ran in one: the list may be long.
+pub(super) fn equipment(tools: Option<Reader<'_>>, calls: &mut Calls) -> Result<(), Malformed> {
+    let is_asked = calls.draws() || calls.runs_code();
+    let Some(mut tools) = tools.filter(|_| is_asked) else { return Ok(()) };
     tools.array(|tool| {
         let (mut draws, mut model) = (false, None);
         tool.object(|key, value| {
             match key {
                 b"type" => draws = value.text()?.is_some_and(|kind| kind.is("image_generation")),
                 b"model" => model = value.text()?,
+                b"container" | b"environment" => value.member(b"memory_limit", |value| {
+                    if let Some(memory) = value.text()? {
+                        calls.set_memory(&memory);
+                    }
+                    Ok(())
+                })?,
                 _ => value.skip()?,
             }
             Ok(())

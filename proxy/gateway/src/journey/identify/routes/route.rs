@@ -87,7 +87,7 @@ pub struct Route {
     /// How the route is charged.
     pub billing: Billing,
     pub(super) method: Allowed,
-    /// Length of the template up to its `{…}` segment.
+    /// Length of the template up to its first `{…}` segment.
     fixed: usize,
 }
 
@@ -95,6 +95,7 @@ pub struct Route {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allowed {
     Get,
+    Head,
     Post,
     Delete,
     Any,
@@ -116,6 +117,7 @@ impl Allowed {
     pub(super) fn takes(self, method: &Method) -> bool {
         match self {
             Self::Get => method == Method::GET || method == Method::HEAD,
+            Self::Head => method == Method::HEAD,
             Self::Post => method == Method::POST,
             Self::Delete => method == Method::DELETE,
             Self::Any => ANY.iter().any(|known| known == method),
@@ -173,14 +175,30 @@ impl Route {
         }
     }
 
-    /// What stands for the `{…}` segment in `path` (empty where there is none), if the path fits.
+    /// Whether it changes what was said in the conversation in the path.
+    pub(crate) fn changes_conversation(&self) -> bool {
+        let is_change = matches!(self.method, Allowed::Post | Allowed::Delete);
+        let has_items = self.template.contains("/conversations/{id}/items");
+        let ends_it = self.method == Allowed::Delete && self.template.contains("/conversations/");
+        is_change && has_items || ends_it
+    }
+
+    /// What stands for the first `{…}` segment in `path` (empty where there is none), if the path
+    /// fits.
     pub(crate) fn parameter<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (head, rest) = self.template.split_at_checked(self.fixed)?;
         let behind = path.strip_prefix(head)?;
         let Some((_, tail)) = rest.split_once('}') else {
             return behind.is_empty().then_some("");
         };
-        let parameter = behind.strip_suffix(tail)?;
+        let parameter = match tail.split_once('{') {
+            None => behind.strip_suffix(tail)?,
+            Some((between, _)) => {
+                let (parameter, last) = behind.split_once(between)?;
+                let is_segment = !last.is_empty() && !last.contains('/');
+                is_segment.then_some(parameter)?
+            }
+        };
         let takes_slashes = tail.is_empty() && head.ends_with("/models/");
         let plain = !parameter.is_empty() && (takes_slashes || !parameter.contains('/'));
         plain.then_some(parameter)
@@ -202,13 +220,12 @@ pub(super) const fn route(
     method: Allowed,
 ) -> Route {
     let bytes = template.as_bytes();
-    let mut fixed = bytes.len();
-    let mut at = 0;
-    while let Some((&byte, _)) = bytes.split_at(at).1.split_first() {
+    let mut fixed = 0;
+    while let Some((&byte, _)) = bytes.split_at(fixed).1.split_first() {
         if byte == b'{' {
-            fixed = at;
+            break;
         }
-        at += 1;
+        fixed += 1;
     }
     Route { template, operation, wire, billing, method, fixed }
 }

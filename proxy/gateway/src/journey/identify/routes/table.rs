@@ -1,9 +1,9 @@
-//! The table of routes: fixed paths, and templates with one `{…}` segment. A path whose methods
-//! differ has a row for each.
+//! The table of routes: fixed paths, and templates with one `{…}` segment, or two. A path whose
+//! methods differ has a row for each.
 
 use taximeter_meter::Wire;
 
-use super::route::Allowed::{self, Any, Delete, Get, Post};
+use super::route::Allowed::{self, Any, Delete, Get, Head, Post};
 use super::route::Billing::{Free, Ledger, Probe};
 use super::route::{Operation as Op, Route, route};
 
@@ -74,10 +74,24 @@ macro_rules! openai {
             batch_by_id(concat!($prefix, "/files/{id}/content"), Get),
             counts(concat!($prefix, "/tokenize")),
             counts(concat!($prefix, "/detokenize")),
+            // xAI, Moonshot.
+            counts(concat!($prefix, "/tokenize-text")),
+            counts(concat!($prefix, "/tokenizers/estimate-token-count")),
+            // vLLM.
+            counts(concat!($prefix, "/chat/completions/render")),
+            counts(concat!($prefix, "/completions/render")),
             reads(concat!($prefix, "/rerank"), Op::Rerank),
             reads(concat!($prefix, "/reranking"), Op::Rerank),
             reads(concat!($prefix, "/score"), Op::Rerank),
             reads(concat!($prefix, "/classify"), Op::Embeddings),
+            free(concat!($prefix, "/conversations"), Post),
+            free(concat!($prefix, "/conversations/{id}"), Get),
+            free(concat!($prefix, "/conversations/{id}"), Post),
+            free(concat!($prefix, "/conversations/{id}"), Delete),
+            free(concat!($prefix, "/conversations/{id}/items"), Get),
+            free(concat!($prefix, "/conversations/{id}/items"), Post),
+            free(concat!($prefix, "/conversations/{id}/items/{item}"), Get),
+            free(concat!($prefix, "/conversations/{id}/items/{item}"), Delete),
         ]
     };
 }
@@ -104,6 +118,8 @@ static OTHERS: &[Route] = &[
     meters("/infill", Op::TextCompletion, Wire::LlamaCompletion),
     reads("/embedding", Op::Embeddings),
     counts("/apply-template"),
+    // TGI.
+    counts("/chat_tokenize"),
     meters("/api/chat", Op::Chat, Wire::OllamaChat),
     meters("/api/generate", Op::TextCompletion, Wire::OllamaGenerate),
     reads("/api/embed", Op::Embeddings),
@@ -179,6 +195,7 @@ static OTHERS: &[Route] = &[
     meters("/model/{model}/converse", Op::Chat, Wire::Converse),
     meters("/model/{model}/converse-stream", Op::Chat, Wire::Converse),
     counts("/model/{model}/count-tokens"),
+    free("/inference-profiles", Get),
     probes("/health"),
     // llama.cpp.
     probes("/v1/health"),
@@ -194,6 +211,9 @@ static OTHERS: &[Route] = &[
     probes("/ping"),
     probes("/version"),
     probes("/v1/version"),
+    // Claude Code and Ollama's program ask this at their start.
+    route("/", Op::Other, Wire::Opaque, Probe, Head),
+    probes("/api/hello"),
 ];
 
 /// What is passed through without being known: on the ledger, usage unknown.

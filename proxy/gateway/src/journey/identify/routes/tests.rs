@@ -85,6 +85,88 @@ fn engines_serve_openai_s_api_without_v1_too() {
 }
 
 #[test]
+fn conversations_are_served_and_never_billed() {
+    for prefix in ["", "/v1", "/openai/v1"] {
+        for (method, path, changes) in [
+            (Method::POST, "/conversations", None),
+            (Method::GET, "/conversations/conv_1", Some(false)),
+            (Method::POST, "/conversations/conv_1", Some(false)),
+            (Method::DELETE, "/conversations/conv_1", Some(true)),
+            (Method::GET, "/conversations/conv_1/items", Some(false)),
+            (Method::HEAD, "/conversations/conv_1/items", Some(false)),
+            (Method::POST, "/conversations/conv_1/items", Some(true)),
+            (Method::GET, "/conversations/conv_1/items/msg_1", Some(false)),
+            (Method::DELETE, "/conversations/conv_1/items/msg_1", Some(true)),
+        ] {
+            let path = format!("{prefix}{path}");
+            let (route, model) = find(&method, &path, false).unwrap();
+            assert_eq!((route.billing, model), (Billing::Free, None), "{method} {path}");
+            let id = changes.map_or("", |_| "conv_1");
+            assert_eq!(route.parameter(&path), Some(id), "{method} {path}");
+            assert_eq!(Some(route.changes_conversation()), changes.or(Some(false)), "{path}");
+        }
+    }
+    for path in [
+        "/v1/conversations/",
+        "/v1/conversations/c/items/",
+        "/v1/conversations/c/items/m/n",
+        "/v1/conversations/c/things/m",
+        "/v1/conversations//items/m",
+    ] {
+        let found = find(&Method::GET, path, false).map(|(route, _)| route.template);
+        let is_item = found.is_ok_and(|template| template.ends_with("{item}"));
+        assert!(!is_item, "{path}");
+    }
+}
+
+#[test]
+fn every_way_to_count_tokens_is_free() {
+    for path in [
+        "/v1/messages/count_tokens",
+        "/v1/responses/input_tokens",
+        "/v1/chat/completions/input_tokens",
+        "/v1/chat/completions/render",
+        "/v1/completions/render",
+        "/v1/tokenize",
+        "/v1/detokenize",
+        "/v1/tokenize-text",
+        "/v1/tokenizers/estimate-token-count",
+        "/tokenize",
+        "/chat_tokenize",
+        "/apply-template",
+        "/openai/responses/input_tokens",
+        "/v1beta/models/gemini-2.5-flash:countTokens",
+        "/model/anthropic.claude-haiku-4-5/count-tokens",
+    ] {
+        let (route, _) = find(&Method::POST, path, false).unwrap();
+        assert_eq!(
+            (route.operation, route.billing),
+            (Operation::CountTokens, Billing::Free),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn what_a_client_asks_at_its_start_is_a_probe_or_a_list() {
+    for passthrough in [false, true] {
+        for (method, path, billing) in [
+            (Method::HEAD, "/", Billing::Probe),
+            (Method::HEAD, "/api/hello", Billing::Probe),
+            (Method::GET, "/api/hello", Billing::Probe),
+            (Method::POST, "/", Billing::Ledger),
+            (Method::GET, "/v1/models", Billing::Free),
+            (Method::GET, "/inference-profiles", Billing::Free),
+        ] {
+            let (route, _) = find(&method, path, passthrough).unwrap();
+            assert_eq!(route.billing, billing, "{method} {path}");
+        }
+    }
+    let refusal = find(&Method::GET, "/", false).unwrap_err();
+    assert!(matches!(refusal, Refusal::MethodNotAllowed { allow: "HEAD, POST, OPTIONS" }));
+}
+
+#[test]
 fn what_counts_or_compacts_beside_responses_is_no_id_of_one() {
     for prefix in ["", "/v1", "/openai", "/openai/v1"] {
         let find = |method, name| {
@@ -241,6 +323,7 @@ fn a_path_has_one_row_for_each_method() {
         let same = |other: &&&Route| other.template == row.template && other.method == row.method;
         assert_eq!(rows.iter().filter(same).count(), 1, "{}", row.template);
         let path = row.template.replace("{id}", "x").replace("{model}", "x");
+        let path = path.replace("{item}", "x");
         let found = table::rows(&path).find(|other| other == row);
         assert!(found.is_some(), "{path} is not looked for there");
     }
