@@ -23,6 +23,7 @@ const PURE: &[(&str, &[&str])] = &[
         "taximeter-billing",
         &["taximeter-columnar", "taximeter-json", "taximeter-ledger", "taximeter-pricing"],
     ),
+    ("taximeter-sessions", &["taximeter-billing", "taximeter-ledger"]),
     (
         "taximeter-database",
         &[
@@ -107,6 +108,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "push",
     "request",
     "resident",
+    "sessions",
     "sidecar",
     "simulator",
     "src",

@@ -1,0 +1,8 @@
+//! What is true of every session, and of the tree and the turns.
+
+mod bounds;
+mod sums;
+mod table;
+mod tree;
+mod turns;
+mod waste;
