@@ -4,6 +4,7 @@
 //! ```text
 //! Request… ─▶ SessionBuilder ─▶ Session      one session, opened
 //! Session ─▶ table                           for a terminal; as JSON it is what the API answers
+//! DaySum… ─▶ Top ─▶ Listing                  what sessions add up to, by day; the dearest ones
 //! ```
 //!
 //! Begin with `request.rs` (what is read of a request), then `session.rs`. `tree.rs` has the rule for
@@ -21,6 +22,11 @@
 //!
 //! This crate knows no store and no journal: it is told the requests of one session of one tenant.
 
+mod agent_set;
+mod codec;
+mod day_sum;
+mod listing;
+mod listing_table;
 mod request;
 mod session;
 mod spread;
@@ -30,12 +36,17 @@ mod table;
 mod tree;
 mod turns;
 mod waste;
+mod words;
 
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
 mod tests;
 
+pub use codec::Malformed;
+pub use day_sum::{DaySum, RunningRequest};
+pub use listing::{Listed, Listing, Top, TopBy};
+pub use listing_table::listing_table;
 pub use request::{Price, Request, RequestKind};
 pub use session::{REQUESTS_MAX, Session, SessionBuilder};
 pub use spread::Spread;

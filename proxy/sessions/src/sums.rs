@@ -22,15 +22,17 @@ pub struct Sums {
     pub cache_read_input_tokens: Option<u64>,
     /// All output.
     pub output_tokens: Option<u64>,
-    /// Number of requests whose input or output is unknown, and therefore not in the sums.
-    pub unknown_usage_requests: u64,
+    /// Number of requests whose input or output is unknown, and therefore not in the sums. It can be
+    /// below zero if only corrections are added up.
+    pub unknown_usage_requests: i64,
     /// The cost, exact. Requests of unknown cost are in it with the known part.
     pub cost: Option<Decimal>,
-    /// Number of requests whose cost is unknown, so that all of them cost at least `cost`.
-    pub unknown_cost_requests: u64,
+    /// Number of requests whose cost is unknown, so that all of them cost at least `cost`. It can be
+    /// below zero if only corrections are added up.
+    pub unknown_cost_requests: i64,
     /// The input of the requests of which it is known what the cache had.
     #[serde(skip)]
-    cacheable_tokens: u64,
+    pub(crate) cacheable_tokens: u64,
 }
 
 impl Sums {
@@ -72,7 +74,7 @@ impl Sums {
         let (known, unknown) = match (self.cost, other.cost) {
             (Some(a), Some(b)) => match add_exactly(a, b) {
                 Some(sum) => (Some(sum.normalize()), other.unknown_cost_requests),
-                None => (Some(a), other.requests),
+                None => (Some(a), i64::try_from(other.requests).unwrap_or(i64::MAX)),
             },
             (a, b) => (a.or(b), other.unknown_cost_requests),
         };

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 use taximeter_billing::text::{
     PLACES_MIN, TextColumn, grouped, money, printable, requests_of, rounded, shorten, write_columns,
@@ -13,6 +12,7 @@ use crate::sums::Sums;
 use crate::tree::{Agent, ParentState};
 use crate::turns::Turn;
 use crate::waste::{Waste, WasteKind};
+use crate::words::{column, counted, duration, growth, percent, time, tokens};
 
 /// Most turns in the table: the dearest ones.
 const TURNS_MAX: usize = 20;
@@ -272,7 +272,7 @@ impl Page<'_> {
             let _ = writeln!(
                 out,
                 "≥ means at least: the cost of {} is unknown or known in part.",
-                requests_of(session.sums.unknown_cost_requests),
+                requests_of(session.sums.unknown_cost_requests.unsigned_abs()),
             );
         }
         for agent in &session.agents {
@@ -341,10 +341,6 @@ impl Page<'_> {
     }
 }
 
-fn column(head: &str, cells: Vec<String>, total: &str, right: bool) -> TextColumn {
-    TextColumn { head: head.to_owned(), cells, total: total.to_owned(), right }
-}
-
 fn places(session: &Session) -> u32 {
     let agents = session.agents.iter().map(|agent| &agent.sums);
     let turns = session.turns.iter().map(|turn| &turn.sums);
@@ -383,35 +379,4 @@ fn context(turn: &Turn) -> String {
     let Some(context) = turn.context_tokens else { return String::new() };
     let growth = turn.context_growth.map(|change| format!(" ({})", growth(Some(change))));
     format!(", context {}{}", grouped(&context.to_string()), growth.unwrap_or_default())
-}
-
-fn growth(change: Option<i64>) -> String {
-    let Some(change) = change else { return String::new() };
-    let sign = if change < 0 { "-" } else { "+" };
-    format!("{sign}{}", grouped(&change.unsigned_abs().to_string()))
-}
-
-fn tokens(count: Option<u64>) -> String {
-    count.map_or("unknown".to_owned(), |count| grouped(&count.to_string()))
-}
-
-fn percent(share: Option<f64>) -> Option<String> {
-    share.map(|share| format!("{:.0} %", share * 100.0))
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(&count.to_string()), if count == 1 { "" } else { "s" })
-}
-
-fn time(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
-}
-
-fn duration(duration: SignedDuration) -> String {
-    let seconds = duration.as_secs();
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds} s"),
-        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-        (hours, minutes, _) => format!("{hours} h {minutes} min"),
-    }
 }
