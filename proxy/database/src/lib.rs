@@ -18,3 +18,4 @@ pub mod gone;
 pub mod granularity;
 pub mod old_rows;
 pub mod post;
+pub mod sealing;
