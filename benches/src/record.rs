@@ -61,6 +61,7 @@ pub fn reserve(record: &Record) -> Reserve {
         key_id: record.key_id.clone(),
         identity: record.identity,
         labels: record.labels.clone(),
+        dimensions: record.dimensions.clone(),
         operation: record.operation.clone(),
         route: record.route.clone(),
         stream: record.stream,

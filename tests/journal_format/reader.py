@@ -21,6 +21,7 @@ LIST = r"(?m)^- (\w+): (`.*(?:\n  .*)*)"
 PARTS = {part.split()[0]: part for part in PAGE.split("\n### ")}
 TABLES = {name: {key: row for key, *row in re.findall(ROW, part)} for name, part in PARTS.items()}
 WORDS = {name: re.findall(r"`(\w+)`", words) for name, words in re.findall(LIST, PAGE)}
+SHARED = {key for table in TABLES.values() for key, (_, type) in table.items() if type[:6] == "shared"}
 DEFAULTS = json.loads(PAGE.split("```json")[1].split("```")[0])
 CRC_OF_BYTE = range(256)
 for _ in range(8):
@@ -72,6 +73,8 @@ def value_of(type, value, base):
     match type.split():
         case ["time"]:
             return base + VALUES["signed"](value)
+        case ["shared", kind]:
+            return value_of(kind, value, base)
         case [kind, "repeated"]:
             return [value_of(kind, value, base)]
         case [kind, "by", "name"]:
@@ -122,7 +125,7 @@ def whole(cost):
     return {"amount": amount, "list_amount": amount, "lines": lines} | cost
 
 def entry_of(kind, strings, data):
-    """An entry, of its kind, its id and its strings, and the bytes of its members."""
+    """An entry, of its kind, its id and its strings, and the bytes of its other members."""
     pairs = [*((key, iter(string)) for key, string in strings), *members(iter(data))]
     entry = add({"entry": kind} | DEFAULTS.get(kind, {}), kind, pairs)
     if timing := entry.get("timing"):
@@ -178,10 +181,17 @@ def entries(data, ledger, before):
                 string = number(data)
                 known |= {string: take(data)} if key & 1 else {}
                 strings.append((f"string {key >> 1}", known.get(string)))
+            body = bytes(data)
+            if body and str(body[0] >> 1) in SHARED:
+                data = iter(body)
+                key, value = next(members(data))
+                group, given, body = number(value), bytes(value), bytes(data)
+                known |= {group: given} if given else {}
+                strings.append((key, known.get(group)))
             if any(string is None for _, string in strings):
                 print(f"a string of entry {place['seq']} is missing", file=sys.stderr)
             elif kind:
-                yield place | entry_of(kind, tuple(strings), bytes(data))
+                yield place | entry_of(kind, tuple(strings), body)
 
 if __name__ == "__main__":
     path, ledger = sys.argv[1], UUID(sys.argv[2]).bytes if sys.argv[2:] else b""

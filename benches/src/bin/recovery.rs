@@ -201,6 +201,7 @@ impl Journal {
             key_id: Some("acme-production".to_owned()),
             identity: Identity::ApiKey,
             labels: BTreeMap::from([("team".to_owned(), "search".to_owned())]),
+            dimensions: None,
             operation: "chat".to_owned(),
             route: "/v1/chat/completions".to_owned(),
             stream: true,

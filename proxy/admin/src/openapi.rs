@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use axum::http::header;
 use axum::response::IntoResponse;
-use utoipa::openapi::OpenApi;
+use utoipa::openapi::schema::Schema;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as Described};
 
 use super::problem::{ApiError, Problem};
@@ -41,7 +42,7 @@ static TEXT: LazyLock<String> =
         openapi,
     ),
     components(schemas(Problem)),
-    modifiers(&Security),
+    modifiers(&Security, &FlatRecords),
     security((), ("bearer" = []), ("basic" = [])),
 )]
 pub(super) struct Document;
@@ -54,6 +55,31 @@ impl Modify for Security {
         for (name, scheme) in [("bearer", HttpAuthScheme::Bearer), ("basic", HttpAuthScheme::Basic)]
         {
             components.add_security_scheme(name, SecurityScheme::Http(Http::new(scheme)));
+        }
+    }
+}
+
+/// Describes dimensions as what they are in JSON: members of a record like all others.
+struct FlatRecords;
+
+impl Modify for FlatRecords {
+    fn modify(&self, document: &mut OpenApi) {
+        let schemas = &mut document.components.get_or_insert_default().schemas;
+        let Some(RefOr::T(Schema::Object(dimensions))) = schemas.remove("Dimensions") else {
+            return;
+        };
+        for schema in schemas.values_mut() {
+            let RefOr::T(Schema::AllOf(parts)) = schema else { continue };
+            let own = parts.items.iter_mut().find_map(|part| match part {
+                RefOr::T(Schema::Object(own)) => Some(own),
+                _ => None,
+            });
+            if let Some(own) = own {
+                let mut record = std::mem::take(own);
+                record.properties.extend(dimensions.properties.clone());
+                record.description = parts.description.take();
+                *schema = RefOr::T(Schema::Object(record));
+            }
         }
     }
 }

@@ -9,6 +9,7 @@
 //!   the bytes that an earlier entry gave this number ([`StringTable`]).
 //! - A **member** is `key × 2, number` or `key × 2 + 1, length, bytes`. A reader skips members and
 //!   strings whose key it does not know.
+//! - The **dimensions** of a request are the first member, shared as strings are (`dimensions.rs`).
 //! - All numbers are LEB128, the lowest seven bits first.
 //! - The last byte is never zero, so a reader tells a payload from the zeros of a torn write.
 //!
@@ -20,6 +21,7 @@
 mod checkpoint;
 mod correction;
 mod cost;
+mod dimensions;
 mod entries;
 mod keys;
 mod member;
@@ -31,6 +33,7 @@ mod record;
 mod refusals;
 mod string_table;
 mod strings;
+mod texts;
 mod usage;
 
 use jiff::Timestamp;

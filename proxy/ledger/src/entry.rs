@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use crate::charge::Charge;
 use crate::completion::{Completion, PendingRequest};
+use crate::dimensions::{self, Dimensions};
 use crate::id::{RequestId, TenantId};
 use crate::record::{Identity, Record, RecordCost, RecordUsage};
 use crate::refusals::Refusals;
@@ -71,6 +72,13 @@ pub struct Reserve {
     /// Labels of the key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// What the request is part of, as far as its client tells.
+    #[serde(
+        flatten,
+        deserialize_with = "dimensions::read",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub dimensions: Option<Box<Dimensions>>,
     /// `gen_ai.operation.name`.
     pub operation: String,
     /// Route template.

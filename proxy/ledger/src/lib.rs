@@ -28,6 +28,7 @@ mod carried;
 mod charge;
 mod completion;
 mod digest;
+mod dimensions;
 mod encoding;
 mod entry;
 mod fold;
@@ -58,6 +59,7 @@ pub use completion::{
     Completion, PENDING_AGE_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingRequest, PendingRequests,
 };
 pub use digest::{Digest, Digester};
+pub use dimensions::{Dimensions, RequestKind, SessionSource};
 pub use encoding::{
     CostNumbers, DecodeError, LineQuantities, Payload, PostBytes, PostNumbers, PostNumbersReader,
     PostView, StringsSoFar, TOKENS_MAX, join_payload,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use taximeter_pricing::{Condition, Flag, Member, Modalities, Pass, Source, Usage};
 use utoipa::ToSchema;
 
+use crate::dimensions::{self, Dimensions};
 use crate::gaps::Gaps;
 use crate::id::{RequestId, TenantId};
 use crate::stages::Stages;
@@ -141,6 +142,13 @@ pub struct Record {
     /// Labels of the key.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+    /// What the request is part of, as far as its client tells.
+    #[serde(
+        flatten,
+        deserialize_with = "dimensions::read",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub dimensions: Option<Box<Dimensions>>,
     /// `gen_ai.operation.name`.
     pub operation: String,
     /// Route template.

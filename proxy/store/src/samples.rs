@@ -33,6 +33,7 @@ pub fn record(number: u32) -> Record {
         key_id: Some("acme-prod".to_owned()),
         identity: Identity::ApiKey,
         labels: BTreeMap::from([("team".to_owned(), "search".to_owned())]),
+        dimensions: None,
         operation: "chat".to_owned(),
         route: "/v1/chat/completions".to_owned(),
         stream: true,

@@ -155,6 +155,7 @@ pub(super) fn entries() -> Vec<Entry> {
     all.extend([progress(), short_progress(), whole_post(), post_in_part(), short_post()]);
     all.extend(["not_sent", "upstream_refused", "upstream_auth", "client_left"].map(void));
     all.extend([correction(), completing(), refusals, empty, post_of(json!({"cost": rounded()}))]);
+    all.extend(posts_of_sessions());
     all.extend(End::ALL.map(|end| post_of(json!({"end": end}))));
     all.extend([reserve_with_other_id(), other_correction(), other_completion()]);
     all.into_iter().map(entry).collect()
@@ -168,7 +169,8 @@ pub(super) fn reserve() -> Value {
         "route": "/v1/chat/completions", "stream": true, "upstream": "engine",
         "provider": "openai", "request_model": NASTY, "service_tier": "priority",
         "amount": "0.0000000000000000000000000001", "input_tokens": u64::MAX, "output_tokens": 0,
-        "context": true, "background": true
+        "context": true, "background": true, "session": "01a210c8", "session_source": "header",
+        "agent": "root", "client": "codex/0.169"
     })
 }
 
@@ -315,7 +317,22 @@ fn post_of(more: Value) -> Value {
 }
 
 pub(super) fn whole_post() -> Value {
-    post_of(json!({"reported_cost": "0.000850", "attempt": 3}))
+    post_of(json!({
+        "reported_cost": "0.000850", "attempt": 3, "session": "01a210c8",
+        "session_source": "header", "agent": "root", "client": "codex/0.169"
+    }))
+}
+
+/// One of each source of a session and of each kind, with everything that a client can tell.
+fn posts_of_sessions() -> impl Iterator<Item = Value> {
+    let words = [("header", "prewarm"), ("body", "compaction"), ("derived", "title")];
+    words.into_iter().map(|(source, kind)| {
+        post_of(json!({
+            "session": "s", "session_source": source, "agent": "a", "parent_agent": "root",
+            "client": "claude-code/2.1", "turn": "t", "end_user": NASTY,
+            "tags": {"team": NASTY, "é": ""}, "kind": kind
+        }))
+    })
 }
 
 /// One whose cost is known in part, with an error, and whose clock was set back.

@@ -51,6 +51,7 @@ impl Draft {
             key_id: None,
             identity: Identity::Unknown,
             labels: BTreeMap::new(),
+            dimensions: None,
             operation: String::new(),
             route: String::new(),
             stream: false,

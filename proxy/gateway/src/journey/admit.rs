@@ -70,6 +70,7 @@ impl Admission {
             key_id: call.caller.key_id.clone(),
             identity: call.caller.identity,
             labels: call.caller.labels.clone(),
+            dimensions: None,
             operation: call.route.operation.as_str().to_owned(),
             route: call.route.template.to_owned(),
             stream: chosen.stream,

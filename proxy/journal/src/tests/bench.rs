@@ -299,6 +299,7 @@ pub(super) fn reserve(number: u128) -> Entry {
         key_id: None,
         identity: Identity::Unknown,
         labels: BTreeMap::new(),
+        dimensions: None,
         operation: "chat".to_owned(),
         route: "/v1/chat/completions".to_owned(),
         stream: true,

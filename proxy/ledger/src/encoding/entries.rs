@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::dimensions;
 use super::keys::{member_key as key, string};
 use super::member::{DecodeError, Members, Value, Writer, time_of, uuid_of};
 use super::numbered::Numbered as _;
 use super::parts::Parts;
+use super::texts::{read_text, texts};
 use super::usage;
 use crate::entry::{Progress, Reserve, Void, VoidReason};
 use crate::id::TenantId;
@@ -27,12 +29,6 @@ mod call {
     pub(super) const PROVIDER: u64 = 5;
     pub(super) const CONTEXT: u64 = 6;
     pub(super) const BACKGROUND: u64 = 7;
-}
-
-/// Keys inside a text with a name.
-mod entry {
-    pub(super) const NAME: u64 = 1;
-    pub(super) const VALUE: u64 = 2;
 }
 
 /// Who makes a request.
@@ -75,30 +71,6 @@ impl Call<'_> {
             out.unless_zero(call::BACKGROUND, self.background.into());
         });
     }
-}
-
-/// Writes texts with names.
-pub(super) fn texts(key: u64, texts: &BTreeMap<String, String>, out: &mut Writer<'_>) {
-    for (name, value) in texts {
-        out.nested(key, |out| {
-            out.bytes(entry::NAME, name.as_bytes());
-            out.bytes(entry::VALUE, value.as_bytes());
-        });
-    }
-}
-
-/// Reads a text with a name.
-pub(super) fn read_text(value: Value<'_>) -> Result<(String, String), DecodeError> {
-    let mut text = (String::new(), String::new());
-    let mut members = value.members();
-    while let Some((key, value)) = members.next()? {
-        match key {
-            entry::NAME => text.0 = value.owned()?,
-            entry::VALUE => text.1 = value.owned()?,
-            _ => {}
-        }
-    }
-    Ok(text)
 }
 
 /// What is read of a caller.
@@ -212,6 +184,7 @@ pub(super) fn reserve(reserve: &Reserve, out: &mut Writer<'_>) {
     out.maybe_string(string::REQUEST_MODEL, reserve.request_model.as_deref());
     out.maybe_string(string::SERVICE_TIER, reserve.service_tier.as_deref());
     out.end_strings();
+    dimensions::write(reserve.dimensions.as_deref(), out);
     out.time(key::STARTED_AT, reserve.started_at, time_of(reserve.id));
     request_id(reserve.id, &reserve.request_id, out);
     usage::list(key::TOKENS, &[reserve.input_tokens, reserve.output_tokens], out);
@@ -235,12 +208,13 @@ pub(super) fn read_reserve(parts: &Parts<'_>) -> Result<Reserve, DecodeError> {
         }
     }
     let (mut started_at, mut request_id, mut amount) = (None, id.to_string(), None);
-    let mut tokens = [None; 2];
+    let (mut tokens, mut told) = ([None; 2], None);
     while let Some((key, value)) = members.next()? {
         match key {
             key::STARTED_AT => started_at = Some(value.time(time_of(id))?),
             key::TOKENS => tokens = usage::read_list(value.bytes())?,
             key::AMOUNT => amount = Some(value.decimal()?),
+            key::DIMENSIONS => told = dimensions::read(value)?,
             _ => read_request_id(key, value, &mut request_id)?,
         }
     }
@@ -254,6 +228,7 @@ pub(super) fn read_reserve(parts: &Parts<'_>) -> Result<Reserve, DecodeError> {
         key_id,
         identity,
         labels,
+        dimensions: told,
         operation: call.operation.to_owned(),
         route: call.route.to_owned(),
         stream: call.stream,

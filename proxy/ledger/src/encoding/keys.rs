@@ -65,5 +65,7 @@ pub(crate) mod member_key {
     pub(crate) const MINUTE: u64 = 35;
     pub(crate) const REFUSAL: u64 = 36;
     pub(crate) const SETTLED: u64 = 37;
+    /// The first member of an entry that has it.
+    pub(crate) const DIMENSIONS: u64 = 38;
     pub(crate) const UNREADABLE_JSON: u64 = 64;
 }

@@ -4,6 +4,7 @@
 use taximeter_pricing::{Condition, Flag, Member, Source};
 
 use super::member::DecodeError;
+use crate::dimensions::{RequestKind, SessionSource};
 use crate::entry::VoidReason;
 use crate::record::{End, Identity};
 use crate::unknown_cost::UnknownCostReason;
@@ -89,6 +90,8 @@ numbered!(
     MaybeUnsent = 14,
 );
 numbered!(Condition, "condition", InferenceGeo = 1, Speed = 2, SearchContextSize = 3, Region = 4,);
+numbered!(SessionSource, "session_source", Header = 1, Body = 2, Derived = 3);
+numbered!(RequestKind, "kind", Prewarm = 1, Compaction = 2, Title = 3);
 numbered!(VoidReason, "reason", NotSent = 1, UpstreamRefused = 2, UpstreamAuth = 3, ClientLeft = 4,);
 numbered!(
     UnknownCostReason,
@@ -125,6 +128,8 @@ mod tests {
         check::<Member>();
         check::<Flag>();
         check::<Condition>();
+        check::<SessionSource>();
+        check::<RequestKind>();
         check::<VoidReason>();
         check::<UnknownCostReason>();
     }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use taximeter_pricing::{Flag, Source};
 
 use super::cost::{CostKeys, CostNumbers, CostNumbersReader, CostReader, LineQuantities};
+use super::dimensions;
 use super::entries::{CallRead, CallerRead, text};
 use super::keys::{member_key as key, string};
 use super::member::{DecodeError, Members, time_of};
@@ -12,6 +13,7 @@ use super::payload::PostBytes;
 use super::record::{ended_at, gateway_of, seconds};
 use super::strings::Strings;
 use super::usage;
+use crate::dimensions::Dimensions;
 use crate::id::RequestId;
 use crate::record::RecordCost;
 
@@ -121,6 +123,8 @@ pub struct PostView<'a> {
     pub key_id: Option<String>,
     /// Labels of the key.
     pub labels: std::collections::BTreeMap<String, String>,
+    /// What the request is part of.
+    pub dimensions: Option<Box<Dimensions>>,
     /// `gen_ai.operation.name`.
     pub operation: &'a str,
     /// Route template.
@@ -186,10 +190,11 @@ impl<'a> PostView<'a> {
             }
         }
         let (mut started_at, mut duration, mut drift) = (None, 0, 0);
-        let mut tokens = [None; 4];
+        let (mut tokens, mut told) = ([None; 4], None);
         while let Some((key, value)) = members.next()? {
             match key {
                 key::STARTED_AT => started_at = Some(value.time(time_of(id))?),
+                key::DIMENSIONS => told = dimensions::read(value)?,
                 key::DURATION => duration = value.number(),
                 key::ENDED_AT => drift = value.number(),
                 key::TOKENS => tokens = usage::read_list(value.bytes())?,
@@ -208,6 +213,7 @@ impl<'a> PostView<'a> {
             tenant: tenant.ok_or(DecodeError::Missing("tenant"))?,
             key_id: caller.key_id,
             labels: caller.labels,
+            dimensions: told,
             operation: call.operation,
             route: call.route,
             upstream: call.upstream,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::cost::{self, CostKeys, CostReader};
-use super::entries::{self, Call, CallRead, Caller, CallerRead, read_text, text, texts};
+use super::dimensions;
+use super::entries::{self, Call, CallRead, Caller, CallerRead, text};
 use super::keys::{member_key as key, string};
 use super::member::{
     DecodeError, Members, Value, Writer, number, put, put_successor, successor, time, time_of,
@@ -11,7 +12,9 @@ use super::member::{
 };
 use super::numbered::Numbered as _;
 use super::parts::Parts;
+use super::texts::{read_text, texts};
 use super::usage;
+use crate::dimensions::Dimensions;
 use crate::gaps::{GAP_BUCKETS, Gaps};
 use crate::record::{End, Record, RecordError, RecordTiming, RecordUsage};
 use crate::stages::{Stage, Stages};
@@ -66,6 +69,7 @@ pub(super) fn post(record: &Record, out: &mut Writer<'_>) {
     }
     record.cost_unknown.iter().for_each(|reason| cost::unknown_cost(reason, out));
     out.end_strings();
+    dimensions::write(record.dimensions.as_deref(), out);
     out.time(key::STARTED_AT, record.started_at, time_of(record.id));
     let duration = micros(record.timing.duration);
     out.number(key::DURATION, duration);
@@ -194,6 +198,7 @@ pub(super) fn read_post(parts: &Parts<'_>) -> Result<Record, DecodeError> {
         key_id,
         identity,
         labels,
+        dimensions: found.dimensions,
         operation: found.call.operation.to_owned(),
         route: found.call.route.to_owned(),
         stream: found.call.stream,
@@ -237,6 +242,7 @@ struct Found<'a> {
     attempt: Option<u32>,
     timing: RecordTiming,
     reported_cost: Option<String>,
+    dimensions: Option<Box<Dimensions>>,
 }
 
 impl<'a> Found<'a> {
@@ -278,6 +284,7 @@ impl<'a> Found<'a> {
             }
             key::TIMING => read_timing(value.bytes(), &mut self.timing)?,
             key::GAPS => self.timing.gaps = Some(read_gaps(value.bytes())?),
+            key::DIMENSIONS => self.dimensions = dimensions::read(value)?,
             key::REPORTED_COST => self.reported_cost = Some(value.owned()?),
             _ => {
                 usage::read_quantity(key, value, &mut self.usage)?;

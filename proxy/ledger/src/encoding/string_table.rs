@@ -5,11 +5,13 @@
 //! entry loses a string. A number is given once between two checkpoints, so it never means another
 //! string, whatever is lost.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
 
+use super::dimensions::{self, Shared};
 use super::keys::{END, ID_BYTES};
 use super::member::{DecodeError, bytes, number, put, put_bytes};
 use super::payload::Payload;
@@ -22,6 +24,8 @@ const KEPT_BYTES_MAX: usize = 4 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     known: HashMap<Box<[u8]>, Known, RandomState>,
+    /// The same for dimensions. A reader that knows none of these learns no string from them.
+    dimensions: HashMap<Box<[u8]>, Known, RandomState>,
     /// Each new string with its number, as a [`StringTable`] reads it.
     table: Arc<Mutex<Vec<u8>>>,
 }
@@ -53,6 +57,7 @@ impl Interner {
     /// Forgets all strings.
     pub(crate) fn clear(&mut self) {
         self.known.clear();
+        self.dimensions.clear();
         // Others may still need the strings until here.
         self.table = Arc::default();
     }
@@ -75,27 +80,56 @@ impl Interner {
             return Err(DecodeError::CutOff);
         }
         out.push(0);
-        out.extend_from_slice(rest);
+        match dimensions::split(rest)? {
+            Some(shared) => self.shorten_dimensions(shared, out)?,
+            None => out.extend_from_slice(rest),
+        }
         Ok(())
+    }
+
+    fn shorten_dimensions(
+        &mut self,
+        Shared { number, group, rest }: Shared<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DecodeError> {
+        if number != 0 {
+            return Err(DecodeError::UnknownString(number));
+        }
+        let (number, is_safe) = if group.is_empty() || group.len() > KEPT_BYTES_MAX {
+            (0, false)
+        } else {
+            self.number(group, |interner| &mut interner.dimensions)
+        };
+        dimensions::join(number, (!is_safe).then_some(group), rest, out);
+        Ok(())
+    }
+
+    /// The number of some bytes, and whether it is enough: two earlier entries have the bytes.
+    fn number(
+        &mut self,
+        bytes: &[u8],
+        known: impl Fn(&mut Self) -> &mut HashMap<Box<[u8]>, Known, RandomState>,
+    ) -> (u64, bool) {
+        if let Some(known) = known(self).get_mut(bytes) {
+            return (known.number, std::mem::replace(&mut known.is_safe, true));
+        }
+        let number = (self.known.len() + self.dimensions.len()) as u64 + 1;
+        known(self).insert(bytes.into(), Known { number, is_safe: false });
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        put(number, &mut table);
+        put_bytes(bytes, &mut table);
+        (number, false)
     }
 
     fn shorten_string(&mut self, key: u64, bytes: &[u8], out: &mut Vec<u8>) {
         let mut number = 0;
         if bytes.len() <= KEPT_BYTES_MAX {
-            if let Some(known) = self.known.get_mut(bytes) {
-                number = known.number;
-                if known.is_safe {
-                    put(key << 1, out);
-                    put(number, out);
-                    return;
-                }
-                known.is_safe = true;
-            } else {
-                number = self.known.len() as u64 + 1;
-                self.known.insert(bytes.into(), Known { number, is_safe: false });
-                let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-                put(number, &mut table);
-                put_bytes(bytes, &mut table);
+            let is_safe;
+            (number, is_safe) = self.number(bytes, |interner| &mut interner.known);
+            if is_safe {
+                put(key << 1, out);
+                put(number, out);
+                return;
             }
         }
         put(key << 1 | 1, out);
@@ -127,6 +161,9 @@ struct Span {
 const STRINGS_BYTES: usize = 256;
 /// Most bytes of complete strings that wait for another entry with the same ones.
 const SHARED_BYTES_MAX: usize = 1 << 20;
+
+/// What the key, the length and the number of dimensions take, in bytes.
+const DIMENSIONS_BYTES_MORE: usize = 8;
 
 /// Highest number of a string. A number is given to at most one string for some bytes of entries,
 /// and there is a checkpoint after each MiB.
@@ -181,6 +218,7 @@ impl StringTable {
         if members.last() != Some(&END) {
             return Err(DecodeError::CutOff);
         }
+        let members = &*self.complete_dimensions(members)?;
         if numbers.is_none() {
             return Ok(Payload::new(id, self.complete_strings(strings)?.into(), members));
         }
@@ -194,6 +232,22 @@ impl StringTable {
         }
         self.shared.insert(strings.into(), Arc::clone(&shared));
         Ok(Payload::new(id, shared, members))
+    }
+
+    /// Learns the dimensions at the start of members, and completes them.
+    #[inline]
+    fn complete_dimensions<'m>(&mut self, members: &'m [u8]) -> Result<Cow<'m, [u8]>, DecodeError> {
+        let Some(Shared { number, group, rest }) = dimensions::split(members)? else {
+            return Ok(Cow::Borrowed(members));
+        };
+        if !group.is_empty() {
+            self.learn(number, group)?;
+        }
+        let known = if group.is_empty() && number != 0 { self.get(number) } else { Some(group) };
+        let group = known.ok_or(DecodeError::UnknownString(number))?;
+        let mut whole = Vec::with_capacity(group.len() + rest.len() + DIMENSIONS_BYTES_MORE);
+        dimensions::join(0, Some(group), rest, &mut whole);
+        Ok(Cow::Owned(whole))
     }
 
     /// Learns strings, and completes them.
@@ -221,15 +275,19 @@ impl StringTable {
     /// Learns the strings of a payload.
     pub(crate) fn pass(&mut self, payload: &[u8]) -> Result<(), DecodeError> {
         let mut rest = payload.get(ID_BYTES..).ok_or(DecodeError::CutOff)?;
-        if end_of_numbers(rest).is_some() {
-            return Ok(());
-        }
-        while let Some(item) = take(&mut rest)? {
-            if let Some(bytes) = item.bytes {
-                self.learn(item.number, bytes)?;
+        if let Some(end) = end_of_numbers(rest) {
+            rest = rest.get(end..).unwrap_or_default();
+        } else {
+            while let Some(item) = take(&mut rest)? {
+                if let Some(bytes) = item.bytes {
+                    self.learn(item.number, bytes)?;
+                }
             }
         }
-        Ok(())
+        match dimensions::split(rest)? {
+            Some(Shared { number, group, .. }) if !group.is_empty() => self.learn(number, group),
+            _ => Ok(()),
+        }
     }
 
     fn place(&self, number: u64) -> Option<Span> {
@@ -279,6 +337,7 @@ impl StringTable {
 
 #[cfg(test)]
 mod tests {
+    use super::super::keys::member_key::DIMENSIONS;
     use super::*;
 
     /// A payload whose one string has the number 1, with these bytes or without.
@@ -316,6 +375,56 @@ mod tests {
         assert_eq!(before[0], before[1]);
         assert_eq!(after[0], after[1]);
         assert_ne!(before, after);
+    }
+
+    /// A payload without strings, whose dimensions are this group.
+    fn of_session(group: &[u8]) -> Vec<u8> {
+        let mut payload = vec![7; ID_BYTES];
+        payload.push(0);
+        dimensions::join(0, Some(group), &[5 << 1, 9, END], &mut payload);
+        payload
+    }
+
+    #[test]
+    fn dimensions_are_shared_as_strings_are_and_no_string_needs_them() {
+        let (mut interner, mut table, mut passed) =
+            (Interner::default(), StringTable::default(), StringTable::default());
+        let mut written = |payload: &[u8]| {
+            let mut out = Vec::new();
+            interner.shorten(payload, &mut out).unwrap();
+            out
+        };
+        let (one, other) = (of_session(b"one, of some length"), of_session(b"other"));
+        for (payload, is_short) in
+            [(&one, false), (&other, false), (&one, false), (&one, true), (&other, false)]
+        {
+            let short = written(payload);
+            assert_eq!(short.len() < payload.len(), is_short);
+            assert_eq!(table.complete(&short).unwrap().to_vec(), *payload);
+            passed.pass(&short).unwrap();
+        }
+        // One that has only passed knows them too.
+        let short = written(&one);
+        assert_eq!(passed.complete(&short).unwrap().to_vec(), one);
+        let unknown = DecodeError::UnknownString(1);
+        assert_eq!(StringTable::default().complete(&short), Err(unknown));
+        // The same bytes as a string have another number: others may not have read the dimensions.
+        let string = written(&payload(Some(b"one, of some length")));
+        assert_eq!(string.get(ID_BYTES..ID_BYTES + 3), Some([5 << 1 | 1, 3, 19].as_slice()));
+    }
+
+    #[test]
+    fn what_is_no_group_at_the_start_of_members_is_told() {
+        let mut table = StringTable::default();
+        let mut of = |members: &[u8]| {
+            let payload = [[7; ID_BYTES].as_slice(), &[0], members].concat();
+            table.complete(&payload).map(|payload| payload.to_vec())
+        };
+        let key = (DIMENSIONS << 1 | 1).to_le_bytes()[0];
+        assert_eq!(of(&[key, 9, 1, END]), Err(DecodeError::CutOff));
+        assert_eq!(of(&[key, 1, 0x80, END]), Err(DecodeError::CutOff));
+        assert_eq!(of(&[key, 1, 5, END]), Err(DecodeError::UnknownString(5)));
+        assert!(of(&[key, 0, END]).is_ok());
     }
 
     #[test]

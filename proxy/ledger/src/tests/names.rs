@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Requests of a segment. Each has three names of its own.
-const REQUESTS: u128 = 1_000_000 / 3 + 1;
+/// Requests of a segment. Each has four names of its own.
+const REQUESTS: u128 = 1_000_000 / 4;
 /// Between two looks at what is kept.
 const PERIOD: u128 = 5_000;
 /// Most bytes of strings that are kept: those of the frames since strings began anew.
@@ -24,6 +24,8 @@ fn a_million_names_in_one_segment_take_no_more_memory_than_those_of_one_block() 
             reserve.tenant = tenant(&name);
             reserve.key_id = Some(format!("key-{number}"));
             reserve.request_model = Some(format!("model-{number}"));
+            let session = Some(format!("session-{number}"));
+            reserve.dimensions = Dimensions { session, ..Dimensions::default() }.if_any();
         }
         frames.clear();
         framer.append(&EncodedEntry::new(&entry, &mut buffer).unwrap(), &mut frames);

@@ -68,7 +68,23 @@ fn whole_record() -> Record {
     let lines = vec![line(None), line(Some("m".to_owned())), seconds];
     record.cost = Some(RecordCost { lines, ..cost(Decimal::MAX) });
     record.reported_cost = Some("0.000850".to_owned());
+    record.dimensions = Some(Box::new(whole_dimensions()));
     record
+}
+
+fn whole_dimensions() -> Dimensions {
+    let text = |text: &str| Some(text.to_owned());
+    Dimensions {
+        session: text("01a210c8-1111"),
+        session_source: Some(SessionSource::Body),
+        agent: text("root"),
+        parent_agent: text("a"),
+        client: text("codex/0.169"),
+        turn: text("t"),
+        end_user: text("é\"\u{1}"),
+        tags: BTreeMap::from([("team".to_owned(), "é".to_owned()), (String::new(), String::new())]),
+        kind: Some(RequestKind::Compaction),
+    }
 }
 
 #[test]
@@ -96,6 +112,79 @@ fn whatever_a_record_holds_is_read_back() {
         let read: Record = serde_json::from_slice(&json).unwrap();
         assert_eq!(read, *record);
     }
+}
+
+#[test]
+fn in_json_dimensions_are_members_of_the_record_and_absent_ones_are_left_out() {
+    let mut record = whole_record();
+    let json = serde_json::to_value(&record).unwrap();
+    assert_eq!((&json["session"], &json["kind"]), (&"01a210c8-1111".into(), &"compaction".into()));
+    let members = json.as_object().unwrap().len();
+    let session = Dimensions { session: Some("s".to_owned()), ..Dimensions::default() };
+    for (dimensions, fewer) in [(session, 8), (Dimensions::default(), 9)] {
+        record.dimensions = dimensions.if_any();
+        let json = serde_json::to_value(&record).unwrap();
+        assert_eq!(json.as_object().unwrap().len(), members - fewer, "{json}");
+        assert_eq!(serde_json::from_value::<Record>(json).unwrap(), record);
+    }
+    assert_eq!(record.dimensions, None);
+}
+
+#[test]
+fn a_request_whose_gateway_died_has_the_dimensions_of_its_reservation() {
+    let mut reserve = reserve(1, None);
+    reserve.dimensions = whole_dimensions().if_any();
+    let entry = Entry::Reserve(Box::new(reserve));
+    let (bytes, ..) = segment(std::slice::from_ref(&entry), Position::START);
+    let read = read_whole(&bytes).0.remove(0).entry().unwrap();
+    assert_eq!(read, entry);
+    let Entry::Reserve(read) = read else { panic!("{read:?}") };
+    let died = gateway_died_record(&read, None, at(5), "g");
+    assert_eq!(died.dimensions, whole_dimensions().if_any());
+}
+
+/// A post of one of few sessions, or of none.
+fn posts_of_sessions() -> impl Strategy<Value = Vec<Entry>> {
+    let of =
+        (any::<u128>(), proptest::option::of((0..4_u8, 0..2_u8)), proptest::option::of(0..3_u8));
+    vec(of, 0..40).prop_map(|all| {
+        let posts = all.into_iter().map(|(number, session, tenants)| {
+            let mut entry = post(number, None);
+            if let Entry::Post(record) = &mut entry {
+                record.tenant = tenant(&format!("{tenants:?}"));
+                record.dimensions = session.and_then(|(session, agent)| {
+                    let session = Some(format!("s-{session}"));
+                    let agent = (agent > 0).then(|| "a".repeat(100));
+                    Dimensions { session, agent, ..whole_dimensions() }.if_any()
+                });
+            }
+            entry
+        });
+        posts.collect()
+    })
+}
+
+#[test]
+fn dimensions_that_repeat_are_written_twice() {
+    let session = |number: u128| {
+        let mut entry = post(number, None);
+        if let Entry::Post(record) = &mut entry {
+            record.dimensions = whole_dimensions().if_any();
+        }
+        entry
+    };
+    let bytes = |count: u128| {
+        let entries: Vec<_> = (1..=count).map(session).collect();
+        segment(&entries, Position::START).0.len()
+    };
+    let alone = |count: u128| {
+        let entries: Vec<_> = (1..=count).map(|number| post(number, None)).collect();
+        segment(&entries, Position::START).0.len()
+    };
+    let more: Vec<_> = (1..=5).map(|count| bytes(count) - alone(count)).collect();
+    let [first, second, third, ..] = more[..] else { panic!() };
+    assert_eq!(second, 2 * first);
+    assert_eq!(more[3..], [third + 3, third + 6], "{more:?}");
 }
 
 #[test]
@@ -144,6 +233,27 @@ fn costs() -> impl Strategy<Value = RecordCost> {
 }
 
 proptest! {
+    #[test]
+    fn sessions_are_read_back_and_change_neither_strings_nor_numbers(posts in posts_of_sessions()) {
+        let (bytes, ..) = segment(&posts, Position::START);
+        let read = read_whole(&bytes).0;
+        prop_assert_eq!(read.len(), posts.len());
+        for (framed, entry) in read.iter().zip(&posts) {
+            let Entry::Post(record) = entry else { panic!() };
+            let mut record = Record { seq: framed.seq, ..(**record).clone() };
+            prop_assert_eq!(framed.entry().unwrap(), Entry::Post(Box::new(record.clone())));
+            let post = framed.payload.post().unwrap();
+            let view = PostView::of_pieces(&post).unwrap();
+            prop_assert_eq!(&view.dimensions, &record.dimensions);
+            let strings = post.strings.clone();
+            record.dimensions = None;
+            let mut plain = Vec::new();
+            record.encode(&mut plain);
+            let plain = Payload::from(&*plain);
+            prop_assert_eq!(plain.post().unwrap().strings, &strings);
+        }
+    }
+
     #[test]
     fn the_numbers_of_a_post_are_those_of_its_record(cost in costs()) {
         let record = Record { cost: Some(cost), ..whole_record() };

@@ -139,6 +139,7 @@ fn written(
         key_id: call.caller.key_id.clone(),
         identity: call.caller.identity,
         labels: call.caller.labels.clone(),
+        dimensions: None,
         operation: call.route.operation.as_str().to_owned(),
         route: call.route.template.to_owned(),
         stream: in_flight.is_stream(),
