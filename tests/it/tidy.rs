@@ -32,6 +32,7 @@ const PURE: &[(&str, &[&str])] = &[
             "taximeter-json",
             "taximeter-ledger",
             "taximeter-pricing",
+            "taximeter-sessions",
         ],
     ),
     (

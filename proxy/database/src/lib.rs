@@ -19,3 +19,4 @@ pub mod granularity;
 pub mod old_rows;
 pub mod post;
 pub mod sealing;
+pub mod sessions;

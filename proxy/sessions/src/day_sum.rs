@@ -3,7 +3,8 @@
 //! A store keeps one for each session and day, and adds to it as requests settle.
 
 use jiff::Timestamp;
-use taximeter_ledger::{Correction, RecordCost, RequestId};
+use taximeter_billing::{self as billing, BilledRequest};
+use taximeter_ledger::{Correction, RequestId};
 
 use crate::agent_set::AgentSet;
 use crate::codec::{Malformed, Reader, Writer};
@@ -17,8 +18,6 @@ const VERSION: u8 = 1;
 pub struct RunningRequest<'a> {
     /// Its id.
     pub id: RequestId,
-    /// Time of admission.
-    pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Timestamp,
     /// Whether it ended as it should not.
@@ -27,14 +26,8 @@ pub struct RunningRequest<'a> {
     pub agent: Option<&'a str>,
     /// Product and version of the client.
     pub client: Option<&'a str>,
-    /// All input.
-    pub input_tokens: Option<u64>,
-    /// Part of the input.
-    pub cache_read_input_tokens: Option<u64>,
-    /// All output.
-    pub output_tokens: Option<u64>,
-    /// The cost, or the known part of it.
-    pub cost: Option<&'a RecordCost>,
+    /// The request as bills see it.
+    pub row: BilledRequest<'a>,
 }
 
 /// The sum of a session, of one day or of several.
@@ -61,68 +54,50 @@ impl DaySum {
     /// The sum of one request.
     #[must_use]
     pub fn of(request: &RunningRequest<'_>) -> Self {
-        let (input, cached) = (request.input_tokens, request.cache_read_input_tokens);
-        let is_unknown = input.is_none() || request.output_tokens.is_none();
+        let row = &request.row;
+        let cacheable = row.cache_read_input_tokens.and(row.input_tokens);
         Self {
-            first: (request.started_at, request.id),
-            last: (request.started_at, request.id),
-            ended_at: request.ended_at,
-            client: request.client.map(str::to_owned),
-            currency: request.cost.map(|cost| cost.currency.clone()),
             sums: Sums {
-                requests: 1,
                 failed_requests: request.has_failed.into(),
-                input_tokens: input,
-                cache_read_input_tokens: cached,
-                output_tokens: request.output_tokens,
-                unknown_usage_requests: is_unknown.into(),
-                cost: request.cost.map(|cost| cost.amount.normalize()),
-                unknown_cost_requests: RecordCost::is_unknown(request.cost).into(),
-                cacheable_tokens: cached.and(input).unwrap_or_default(),
+                cacheable_tokens: cacheable.unwrap_or_default(),
+                ..Sums::from(&billing::Sums::of(row))
             },
-            context_tokens_max: input,
-            agents: AgentSet::of(request.agent),
+            currency: row.cost.map(|cost| cost.currency.clone()),
+            context_tokens_max: row.input_tokens,
+            ..Self::nothing(request)
         }
     }
 
     /// What a correction of `request` changes. The request is counted already.
     #[must_use]
     pub fn corrected(request: &RunningRequest<'_>, correction: &Correction) -> Self {
-        let (before, after) = (correction.before.as_ref(), correction.after.as_ref());
-        let mut sum = Self::of(&RunningRequest { cost: after, ..*request });
-        let charged = sum.sums.cost.unwrap_or_default();
-        let taken = before.filter(|before| after.is_none_or(|it| it.currency == before.currency));
-        let taken = taken.map(|before| before.amount.normalize());
-        if sum.currency.is_none() {
-            sum.currency = before.map(|before| before.currency.clone());
+        let mut sum = Self::nothing(request);
+        for (key, hour) in billing::corrected(&request.row, correction) {
+            let sums = Sums::from(&hour.sums);
+            sum.add(&Self { sums, currency: key.currency, ..Self::nothing(request) });
         }
-        let is_unknown = |cost| i64::from(RecordCost::is_unknown(cost));
-        let usage = correction.completion.as_ref().map(|completion| &completion.usage);
-        let lacked = request.input_tokens.is_none() || request.output_tokens.is_none();
-        sum.sums = Sums {
-            cost: (before.is_some() || after.is_some())
-                .then(|| charged.saturating_sub(taken.unwrap_or_default()).normalize()),
-            unknown_cost_requests: is_unknown(after) - is_unknown(before),
-            ..Sums::default()
-        };
-        sum.context_tokens_max = None;
-        if let Some(usage) = usage {
-            let (input, output) = (usage.input_tokens, usage.output_tokens);
-            let more = |known: Option<u64>, now: Option<u64>| {
-                now.map(|now| now.saturating_sub(known.unwrap_or_default()))
-            };
-            sum.sums.input_tokens = more(request.input_tokens, input);
-            sum.sums.output_tokens = more(request.output_tokens, output);
-            sum.sums.cache_read_input_tokens =
-                more(request.cache_read_input_tokens, usage.cache_read_input_tokens);
-            let cacheable = usage.cache_read_input_tokens.and(input).unwrap_or_default();
-            let known = request.cache_read_input_tokens.and(request.input_tokens);
-            sum.sums.cacheable_tokens = cacheable.saturating_sub(known.unwrap_or_default());
-            sum.sums.unknown_usage_requests =
-                i64::from(input.is_none() || output.is_none()) - i64::from(lacked);
-            sum.context_tokens_max = input;
+        if let Some(completion) = &correction.completion {
+            let usage = &completion.usage;
+            let cacheable = usage.cache_read_input_tokens.and(usage.input_tokens);
+            sum.sums.cacheable_tokens = cacheable.unwrap_or_default();
+            sum.context_tokens_max = usage.input_tokens;
         }
         sum
+    }
+
+    /// The sum of a request that is not counted.
+    fn nothing(request: &RunningRequest<'_>) -> Self {
+        let at = (request.row.started_at, request.id);
+        Self {
+            first: at,
+            last: at,
+            ended_at: request.ended_at,
+            client: request.client.map(str::to_owned),
+            currency: None,
+            sums: Sums::default(),
+            context_tokens_max: None,
+            agents: AgentSet::of(request.agent),
+        }
     }
 
     /// Adds `other`, of the same session.

@@ -28,6 +28,7 @@ pub(crate) fn request(number: u128, seconds: i64) -> Request {
         input_tokens: Some(1000),
         cache_read_input_tokens: Some(900),
         output_tokens: Some(10),
+        usage_is_unknown: false,
         price: cost("0.25"),
         time_to_first_token: Some(0.5),
         longest_stall: None,

@@ -47,7 +47,7 @@ pub use codec::Malformed;
 pub use day_sum::{DaySum, RunningRequest};
 pub use listing::{Listed, Listing, Top, TopBy};
 pub use listing_table::listing_table;
-pub use request::{Price, Request, RequestKind};
+pub use request::{Price, Request};
 pub use session::{REQUESTS_MAX, Session, SessionBuilder};
 pub use spread::Spread;
 pub use stalls::{STALLS_MAX, Stall};

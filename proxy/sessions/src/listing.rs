@@ -6,9 +6,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use taximeter_ledger::RequestId;
 use utoipa::ToSchema;
 
@@ -16,15 +17,14 @@ use crate::day_sum::DaySum;
 use crate::sums::Sums;
 
 /// Which sessions come first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum TopBy {
-    /// The dearest.
+    /// The dearest
     #[default]
     Cost,
-    /// Those that took longest, from the first admission to the last end.
+    /// Those that took longest, from the first admission to the last end
     Length,
-    /// Those whose last request was admitted last.
+    /// Those whose last request was admitted last
     Latest,
 }
 
@@ -59,7 +59,7 @@ pub struct Listed {
 }
 
 /// The first sessions of a period.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 pub struct Listing {
     /// How many sessions there are in all.
     pub count: u64,

@@ -4,36 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
-use serde::Serialize;
-use taximeter_ledger::{End, RequestId};
-use utoipa::ToSchema;
+use taximeter_billing::BilledRequest;
+use taximeter_ledger::{Dimensions, End, Record, RecordCost, RequestId, RequestKind};
 
 /// The first status that is an error.
 const ERROR_STATUS_MIN: u16 = 400;
-
-/// What a request was for, where its client or its body says so. Most are turns, and say nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RequestKind {
-    /// It fills the cache before the first turn.
-    Prewarm,
-    /// It makes the context shorter.
-    Compaction,
-    /// It names the task.
-    Title,
-}
-
-impl RequestKind {
-    /// The word for people.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Prewarm => "prewarm",
-            Self::Compaction => "compaction",
-            Self::Title => "title",
-        }
-    }
-}
 
 /// What a request costs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,6 +52,8 @@ pub struct Request {
     pub cache_read_input_tokens: Option<u64>,
     /// All output.
     pub output_tokens: Option<u64>,
+    /// Whether an input or output that such a request always has is unknown.
+    pub usage_is_unknown: bool,
     /// What it costs.
     pub price: Price,
     /// Seconds to the first generated content.
@@ -87,6 +64,40 @@ pub struct Request {
     pub tools: BTreeMap<String, u64>,
     /// Quantities besides tokens, by name.
     pub units: BTreeMap<String, Decimal>,
+}
+
+impl From<&Record> for Request {
+    fn from(record: &Record) -> Self {
+        let row = BilledRequest::from(record);
+        let nothing = Dimensions::default();
+        let dimensions = record.dimensions.as_deref().unwrap_or(&nothing);
+        Self {
+            id: record.id,
+            started_at: record.started_at,
+            ended_at: record.ended_at,
+            end: record.end,
+            status: record.status,
+            agent: dimensions.agent.clone(),
+            parent_agent: dimensions.parent_agent.clone(),
+            turn: dimensions.turn.clone(),
+            kind: dimensions.kind,
+            client: dimensions.client.clone(),
+            model: row.model.map(str::to_owned),
+            input_tokens: row.input_tokens,
+            cache_read_input_tokens: row.cache_read_input_tokens,
+            output_tokens: row.output_tokens,
+            usage_is_unknown: row.usage_is_unknown(),
+            price: Price {
+                known: row.cost.map(|cost| cost.amount),
+                is_whole: !RecordCost::is_unknown(row.cost),
+                currency: row.cost.map(|cost| cost.currency.clone()),
+            },
+            time_to_first_token: record.timing.time_to_first_token,
+            longest_stall: record.timing.longest_stall,
+            tools: BTreeMap::new(),
+            units: record.usage.units.clone(),
+        }
+    }
 }
 
 impl Request {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 use serde::Serialize;
-use taximeter_billing::add_exactly;
+use taximeter_billing::{self as billing, add_exactly};
 use utoipa::ToSchema;
 
 use crate::request::Request;
@@ -35,6 +35,21 @@ pub struct Sums {
     pub(crate) cacheable_tokens: u64,
 }
 
+impl From<&billing::Sums> for Sums {
+    fn from(sums: &billing::Sums) -> Self {
+        Self {
+            requests: sums.requests,
+            input_tokens: sums.input_tokens,
+            cache_read_input_tokens: sums.cache_read_input_tokens,
+            output_tokens: sums.output_tokens,
+            unknown_usage_requests: sums.unknown_usage_requests,
+            cost: sums.cost.map(|cost| cost.normalize()),
+            unknown_cost_requests: sums.unknown_cost_requests,
+            ..Self::default()
+        }
+    }
+}
+
 impl Sums {
     /// The sums of one request. A cost in another currency than `currency` is unknown in it.
     #[must_use]
@@ -49,7 +64,7 @@ impl Sums {
             input_tokens: input,
             cache_read_input_tokens: cached,
             output_tokens: request.output_tokens,
-            unknown_usage_requests: (input.is_none() || request.output_tokens.is_none()).into(),
+            unknown_usage_requests: request.usage_is_unknown.into(),
             cost,
             unknown_cost_requests: (cost.is_none() || !price.is_whole).into(),
             cacheable_tokens: cached.and(input).unwrap_or_default(),

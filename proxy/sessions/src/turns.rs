@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taximeter_ledger::RequestId;
+use taximeter_ledger::{RequestId, RequestKind};
 use utoipa::ToSchema;
 
-use crate::request::{Request, RequestKind};
+use crate::request::Request;
 use crate::sums::{Sums, add_counts};
 
 /// A turn of an agent.

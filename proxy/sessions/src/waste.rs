@@ -16,10 +16,10 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use taximeter_ledger::{End, RequestId};
+use taximeter_ledger::{End, RequestId, RequestKind};
 use utoipa::ToSchema;
 
-use crate::request::{Request, RequestKind};
+use crate::request::Request;
 use crate::sums::Sums;
 
 /// Longest time from a failed request to its other attempt.

@@ -113,6 +113,7 @@ pub mod refusals;
 mod rejected;
 mod room;
 pub mod seal_thread;
+mod sessions;
 pub mod signing;
 mod sqlite;
 pub mod statements;

@@ -94,6 +94,11 @@ pub(super) struct Shared<'a> {
     pub(super) rest: &'a [u8],
 }
 
+/// Whether members begin with dimensions.
+pub(super) const fn are_in(members: &[u8]) -> bool {
+    matches!(members, [FIRST_BYTE, ..])
+}
+
 /// Splits dimensions off the start of members, if there are any.
 #[inline]
 pub(super) fn split(members: &[u8]) -> Result<Option<Shared<'_>>, DecodeError> {

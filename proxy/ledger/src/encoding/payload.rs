@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::dimensions;
 use super::keys::{END, ID_BYTES};
 use super::member::{DecodeError, Members};
 use super::parts::Parts;
@@ -95,6 +96,12 @@ pub struct PostBytes<'a> {
 }
 
 impl<'a> PostBytes<'a> {
+    /// Whether there is anything that its request is part of.
+    #[must_use]
+    pub fn has_dimensions(&self) -> bool {
+        dimensions::are_in(self.members)
+    }
+
     pub(super) fn parts(&self) -> Parts<'a> {
         Parts {
             id: self.id,

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
+use taximeter_billing::BilledRequest;
 use taximeter_ledger::{Correction, RecordCost, RequestId};
+use taximeter_pricing::Source;
 use uuid::Uuid;
 
 use crate::{DaySum, RunningRequest, Top, TopBy, listing_table};
@@ -22,21 +24,41 @@ fn cost(amount: &str, at_least: bool) -> RecordCost {
     }
 }
 
+static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
+
 fn request(number: u128, seconds: i64) -> RunningRequest<'static> {
     let started_at: Timestamp = "2026-11-20T09:00:00Z".parse().unwrap();
     let started_at = started_at + SignedDuration::from_secs(seconds);
+    let row = BilledRequest {
+        started_at,
+        tenant: "acme",
+        model: None,
+        provider: "p",
+        upstream: "u",
+        operation: "chat",
+        route: "/v1/chat/completions",
+        key_id: None,
+        labels: &NO_LABELS,
+        source: Source::Reported,
+        input_tokens: Some(100),
+        cache_read_input_tokens: Some(50),
+        output_tokens: Some(10),
+        reasoning_output_tokens: None,
+        cost: None,
+    };
     RunningRequest {
         id: RequestId(Uuid::from_u128(number)),
-        started_at,
         ended_at: started_at + SignedDuration::from_secs(1),
         has_failed: false,
         agent: None,
         client: None,
-        input_tokens: Some(100),
-        cache_read_input_tokens: Some(50),
-        output_tokens: Some(10),
-        cost: None,
+        row,
     }
+}
+
+/// The same with this cost.
+fn charged<'a>(cost: &'a RecordCost, request: RunningRequest<'a>) -> RunningRequest<'a> {
+    RunningRequest { row: BilledRequest { cost: Some(cost), ..request.row }, ..request }
 }
 
 type Parts = (i64, Option<String>, [Option<u64>; 3], Option<(u64, u32, bool)>, bool);
@@ -62,16 +84,16 @@ fn sums(parts: &[Parts]) -> Vec<DaySum> {
     let each = parts.iter().zip(&costs).enumerate();
     each.map(|(number, ((seconds, name, tokens, _, has_failed), cost))| {
         let [input_tokens, cache_read_input_tokens, output_tokens] = *tokens;
-        DaySum::of(&RunningRequest {
-            agent: name.as_deref(),
-            client: name.as_deref(),
+        let request = request(number as u128, *seconds);
+        let row = BilledRequest {
             input_tokens,
             cache_read_input_tokens,
             output_tokens,
-            has_failed: *has_failed,
             cost: cost.as_ref(),
-            ..request(number as u128, *seconds)
-        })
+            ..request.row
+        };
+        let (agent, client) = (name.as_deref(), name.as_deref());
+        DaySum::of(&RunningRequest { agent, client, has_failed: *has_failed, row, ..request })
     })
     .collect()
 }
@@ -164,27 +186,22 @@ fn correction(members: &serde_json::Value) -> Correction {
 #[test]
 fn a_correction_takes_back_what_was_owed_and_charges_the_rest() {
     let (before, after) = (cost("5.00", true), cost("4.00", false));
-    let row = RunningRequest { cost: Some(&before), ..request(1, 0) };
+    let row = charged(&before, request(1, 0));
     let mut sum = DaySum::of(&row);
     assert_eq!((sum.sums.cost, sum.sums.unknown_cost_requests), (Some(5.into()), 1));
     let changed = correction(&serde_json::json!({"before": before, "after": after}));
     sum.add(&DaySum::corrected(&row, &changed));
-    let same = DaySum::of(&RunningRequest { cost: Some(&after), ..row });
-    assert_eq!(sum, same);
+    assert_eq!(sum, DaySum::of(&charged(&after, row)));
     // And to nothing that is known.
-    let row = RunningRequest { cost: Some(&after), ..row };
-    sum.add(&DaySum::corrected(&row, &correction(&serde_json::json!({"before": after}))));
+    let changed = correction(&serde_json::json!({"before": after}));
+    sum.add(&DaySum::corrected(&charged(&after, row), &changed));
     assert_eq!((sum.sums.cost, sum.sums.unknown_cost_requests), (Some(Decimal::ZERO), 1));
 }
 
 #[test]
 fn what_completes_a_request_adds_its_tokens_and_no_request() {
-    let row = RunningRequest {
-        input_tokens: Some(90),
-        cache_read_input_tokens: None,
-        output_tokens: None,
-        ..request(1, 0)
-    };
+    let whole = request(1, 0);
+    let row = RunningRequest { row: whole.row.pending(), ..whole };
     let mut sum = DaySum::of(&row);
     assert_eq!((sum.sums.unknown_usage_requests, sum.sums.unknown_cost_requests), (1, 1));
     let after = cost("2", false);
@@ -194,26 +211,21 @@ fn what_completes_a_request_adds_its_tokens_and_no_request() {
     let completion = serde_json::json!({"response_id": "resp_1", "usage": usage});
     let changed = correction(&serde_json::json!({"after": after, "completion": completion}));
     sum.add(&DaySum::corrected(&row, &changed));
-    assert_eq!(sum, DaySum::of(&RunningRequest { cost: Some(&after), ..request(1, 0) }));
+    assert_eq!(sum, DaySum::of(&charged(&after, whole)));
 }
 
 #[test]
 fn a_list_says_how_many_there_are_and_which_are_shown() {
     let dear = cost("11", false);
     let mut top = Top::new(TopBy::Cost, 1);
-    top.add(
-        "acme",
-        "cheap",
-        DaySum::of(&RunningRequest { cost: Some(&cost("0.5", true)), ..request(1, 0) }),
-    );
+    top.add("acme", "cheap", DaySum::of(&charged(&cost("0.5", true), request(1, 0))));
     top.add(
         "acme",
         "dear",
         DaySum::of(&RunningRequest {
-            cost: Some(&dear),
             client: Some("codex/0.169"),
             agent: Some("root"),
-            ..request(2, 5)
+            ..charged(&dear, request(2, 5))
         }),
     );
     let text = listing_table(&top.finish(), TopBy::Cost, "2026-11-20 (UTC)", 140);

@@ -3,10 +3,10 @@
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use rust_decimal::Decimal;
-use taximeter_ledger::End;
+use taximeter_ledger::{End, RequestKind};
 
 use crate::fixtures::{cost, request, session};
-use crate::request::{Price, RequestKind};
+use crate::request::Price;
 use crate::sums::Sums;
 use crate::{Request, Session};
 
@@ -41,6 +41,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
                 input_tokens: input,
                 cache_read_input_tokens: cached,
                 output_tokens: output,
+                usage_is_unknown: input.is_none() || output.is_none(),
                 price,
                 ..request(number as u128, at)
             }

@@ -1,10 +1,10 @@
 //! The table for people.
 
 use jiff::SignedDuration;
-use taximeter_ledger::End;
+use taximeter_ledger::{End, RequestKind};
 
 use crate::fixtures::{cost, of_agent, session};
-use crate::request::{Price, RequestKind};
+use crate::request::Price;
 use crate::{Request, table};
 
 /// A root with two sub-agents, a retry and a compaction.

@@ -1,8 +1,9 @@
 //! Turns in order, and how their context grows.
 
+use taximeter_ledger::RequestKind;
+
 use crate::Request;
 use crate::fixtures::{of_agent, request, session};
-use crate::request::RequestKind;
 
 fn turn(number: u128, turn: Option<&str>, input: u64) -> Request {
     Request {

@@ -1,10 +1,9 @@
 //! Each rule of waste, at its edges.
 
 use jiff::SignedDuration;
-use taximeter_ledger::End;
+use taximeter_ledger::{End, RequestKind};
 
 use crate::fixtures::{request, session};
-use crate::request::RequestKind;
 use crate::{Request, Session, WasteKind};
 
 /// A request that ended like this. It took 1 s.
