@@ -24,6 +24,7 @@ const PURE: &[(&str, &[&str])] = &[
         "taximeter-billing",
         &["taximeter-columnar", "taximeter-json", "taximeter-ledger", "taximeter-pricing"],
     ),
+    ("taximeter-sessions", &["taximeter-billing", "taximeter-ledger"]),
     (
         "taximeter-database",
         &[
@@ -32,6 +33,7 @@ const PURE: &[(&str, &[&str])] = &[
             "taximeter-json",
             "taximeter-ledger",
             "taximeter-pricing",
+            "taximeter-sessions",
         ],
     ),
     (
@@ -115,6 +117,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "push",
     "request",
     "resident",
+    "sessions",
     "sidecar",
     "simulator",
     "src",

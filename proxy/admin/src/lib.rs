@@ -54,6 +54,7 @@ mod query;
 mod records;
 mod refusals;
 mod scrape;
+mod sessions;
 mod state;
 mod status;
 mod usage;
@@ -117,7 +118,7 @@ async fn answer(app: Router, request: Request<Incoming>, caller: Caller) -> Resp
 }
 
 /// Every route for programs, with its handler. `openapi` describes the same routes.
-fn routes() -> [(&'static str, MethodRouter<InForce>); 13] {
+fn routes() -> [(&'static str, MethodRouter<InForce>); 15] {
     let permits = scrape::ScrapePermits::new();
     let scrape =
         move |state, caller, request| scrape::scrape(permits.clone(), state, caller, request);
@@ -129,6 +130,8 @@ fn routes() -> [(&'static str, MethodRouter<InForce>); 13] {
         ("/api/v1/records", get(records::records)),
         ("/api/v1/records/{id}", get(records::record)),
         ("/api/v1/refusals", get(refusals::refusals)),
+        ("/api/v1/sessions", get(sessions::sessions)),
+        ("/api/v1/sessions/{id}", get(sessions::session)),
         ("/api/v1/prices", get(prices::prices)),
         ("/api/v1/status", get(status::status)),
         ("/api/v1/live", get(live::live)),

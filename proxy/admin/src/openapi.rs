@@ -1,10 +1,11 @@
 //! `/openapi.json`: the OpenAPI description of the admin address, made from the handlers' code.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::http::header;
 use axum::response::IntoResponse;
-use utoipa::openapi::schema::Schema;
+use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as Described};
@@ -31,6 +32,8 @@ static TEXT: LazyLock<String> =
         super::records::records,
         super::records::record,
         super::refusals::refusals,
+        super::sessions::sessions,
+        super::sessions::session,
         super::prices::prices,
         super::status::status,
         super::live::live,
@@ -42,7 +45,7 @@ static TEXT: LazyLock<String> =
         openapi,
     ),
     components(schemas(Problem)),
-    modifiers(&Security, &FlatRecords),
+    modifiers(&Security, &Flattened),
     security((), ("bearer" = []), ("basic" = [])),
 )]
 pub(super) struct Document;
@@ -59,28 +62,46 @@ impl Modify for Security {
     }
 }
 
-/// Describes dimensions as what they are in JSON: members of a record like all others.
-struct FlatRecords;
+/// Describes what is flattened as what it is in JSON: members like all others.
+struct Flattened;
 
-impl Modify for FlatRecords {
+impl Modify for Flattened {
     fn modify(&self, document: &mut OpenApi) {
         let schemas = &mut document.components.get_or_insert_default().schemas;
-        let Some(RefOr::T(Schema::Object(dimensions))) = schemas.remove("Dimensions") else {
-            return;
-        };
+        let named = schemas.clone();
         for schema in schemas.values_mut() {
             let RefOr::T(Schema::AllOf(parts)) = schema else { continue };
-            let own = parts.items.iter_mut().find_map(|part| match part {
-                RefOr::T(Schema::Object(own)) => Some(own),
-                _ => None,
-            });
-            if let Some(own) = own {
-                let mut record = std::mem::take(own);
-                record.properties.extend(dimensions.properties.clone());
-                record.description = parts.description.take();
-                *schema = RefOr::T(Schema::Object(record));
+            let mut whole = Object::new();
+            whole.description = parts.description.take();
+            for part in &parts.items {
+                if let Some(part) = object_of(part, &named) {
+                    whole.properties.extend(part.properties.clone());
+                    whole.required.extend(part.required.iter().cloned());
+                }
             }
+            *schema = RefOr::T(Schema::Object(whole));
         }
+        // Nothing else has them.
+        schemas.remove("Dimensions");
+    }
+}
+
+/// The object that is flattened, by its name or as it is. It may be one that can be absent.
+fn object_of<'a>(
+    part: &'a RefOr<Schema>,
+    named: &'a BTreeMap<String, RefOr<Schema>>,
+) -> Option<&'a Object> {
+    match part {
+        RefOr::Ref(part) => match named.get(part.ref_location.rsplit('/').next()?)? {
+            RefOr::T(Schema::Object(object)) => Some(object),
+            _ => None,
+        },
+        RefOr::T(Schema::Object(object)) => Some(object),
+        RefOr::T(Schema::OneOf(parts)) => {
+            let mut parts = parts.items.iter().filter(|part| matches!(part, RefOr::Ref(_)));
+            parts.find_map(|part| object_of(part, named))
+        }
+        RefOr::T(_) => None,
     }
 }
 

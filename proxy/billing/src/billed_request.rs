@@ -76,7 +76,8 @@ impl BilledRequest<'_> {
     }
 
     /// Whether an input or output that such a request always has is unknown.
-    pub(crate) fn usage_is_unknown(&self) -> bool {
+    #[must_use]
+    pub fn usage_is_unknown(&self) -> bool {
         // Requests that are charged in other units need no tokens.
         let in_tokens = self.input_tokens.or(self.output_tokens).is_some();
         if self.source == Source::None || self.source == Source::Reported && !in_tokens {

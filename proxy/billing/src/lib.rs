@@ -75,6 +75,7 @@ pub use hours_file::{
 pub use invoice::{Invoice, InvoiceLine, Invoicer, Provisional, TenantInvoice};
 pub use period::{Moment, Month, Period, PeriodError, day, instant};
 pub use quantities::{Quantities, QuantityLine, Split};
+pub use render::text;
 pub use render::{csv, csv_cell, invoice, json, printable, table};
 pub use running_hour::{CostLines, RunningHour, RunningTotals};
 pub use statement::{

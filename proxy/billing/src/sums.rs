@@ -101,7 +101,8 @@ impl Sums {
     }
 
     /// The sums of one request.
-    pub(crate) fn of(row: &BilledRequest<'_>) -> Self {
+    #[must_use]
+    pub fn of(row: &BilledRequest<'_>) -> Self {
         Self {
             cost: row.cost.map(|cost| cost.amount),
             list_cost: row.cost.map(|cost| cost.list_amount),

@@ -150,6 +150,9 @@ pub(crate) enum Failure {
         /// The error of the system.
         source: io::Error,
     },
+    /// No request names this session.
+    #[error("there is no session {0:?}; `taximeter sessions` lists those that there are")]
+    NoSession(String),
     /// The system cannot wait.
     #[error("cannot wait for new records: {0}")]
     Wait(io::Error),
@@ -202,6 +205,7 @@ impl Failure {
             | Self::Output(_)
             | Self::File { .. }
             | Self::Top(_)
+            | Self::NoSession(_)
             | Self::Wait(_) => Exit::Failed,
         }
     }

@@ -32,6 +32,7 @@ mod refusals;
 mod rerate;
 mod schema;
 mod serve;
+mod sessions;
 mod sidecar;
 mod simulate;
 mod verify;
@@ -75,6 +76,7 @@ enum Command {
     Man(completions::ManArgs),
     Bill(bill::BillArgs),
     Records(records::RecordsArgs),
+    Sessions(sessions::SessionsArgs),
     Refusals(refusals::RefusalsArgs),
     Rerate(rerate::RerateArgs),
     Verify(verify::VerifyArgs),
@@ -156,6 +158,11 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Records(args) => {
             let ledger = args.ledger.find()?;
             records::run(&args, &ledger, &mut ledger.feeds(), &mut out, &mut err)?;
+            ExitCode::SUCCESS
+        }
+        Command::Sessions(args) => {
+            let ledger = args.ledger.find()?;
+            sessions::run(&args, &ledger, clock::wall(), &mut ledger.feeds(), &mut out)?;
             ExitCode::SUCCESS
         }
         Command::Refusals(args) => {

@@ -15,6 +15,7 @@ use taximeter_pricing::Source;
 
 use super::forms::{Form, Forms};
 use super::post::Post;
+use super::sessions::NewSessions;
 
 /// Microseconds of an hour.
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -89,12 +90,14 @@ pub struct Added {
 #[derive(Debug, Default)]
 pub struct Hours(BTreeMap<HourKey, Vec<Hour>>);
 
-/// Requests and corrections that are new to the store, added up by hour.
+/// Requests and corrections that are new to the store, added up by hour and by session.
 #[derive(Debug, Default)]
 pub struct NewHours {
     /// By the place of the form in memory, and by the number of the hour since 1970.
     running: HashMap<(usize, i64), FormHour, foldhash::fast::RandomState>,
     hours: Hours,
+    /// Of the sessions that they are part of.
+    pub sessions: NewSessions,
 }
 
 /// The sums of an hour of requests of one form.
@@ -280,7 +283,7 @@ impl NewHours {
 
     /// How many sums there are.
     pub fn count(&self) -> usize {
-        self.running.len() + self.hours.count()
+        self.running.len() + self.hours.count() + self.sessions.count()
     }
 
     /// The sums.

@@ -11,6 +11,7 @@ use taximeter_billing::export::Entries;
 use taximeter_billing::{GatewayProgress, Hour, HourKey, LostRequests, Period};
 pub use taximeter_columnar::AdmissionKey;
 use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RefusalCount};
+use taximeter_sessions::DaySum;
 
 use super::batch::{Added, Batch};
 use super::behind::{Behind, EntryPage, Lacked};
@@ -18,6 +19,7 @@ use super::error::StoreError;
 use super::gone::GoneDay;
 use super::granularity::Granularity;
 use super::post::Post;
+use super::sessions::WhichSessions;
 
 /// What a store has, as nobody feeds it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +162,14 @@ pub trait Database: fmt::Debug + Send {
         tenant: Option<&str>,
         granularity: Granularity<'_>,
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+
+    /// Shows what sessions add up to, with their tenant and their name, in the order of both: a sum for each
+    /// day of a session.
+    fn sessions(
+        &mut self,
+        which: WhichSessions<'_>,
+        visit: &mut dyn FnMut(&str, &str, DaySum) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
     /// Shows each request that was admitted in `period`, in order of admission.

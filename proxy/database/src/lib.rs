@@ -18,3 +18,5 @@ pub mod gone;
 pub mod granularity;
 pub mod old_rows;
 pub mod post;
+pub mod sealing;
+pub mod sessions;

@@ -19,6 +19,7 @@ use super::link::Link;
 use super::reached;
 use super::refusals;
 use super::schema::VERSION;
+use super::sessions;
 
 const STATE: &str = "
     SELECT (SELECT version FROM taximeter.format),
@@ -80,10 +81,12 @@ pub(super) fn batch(
     let counts = |(at, _): &Key| !(is_anew && gone.has_day(*at));
     let counted = new.iter().filter(|(key, _)| counts(key));
     counted.for_each(|(_, post)| hours.add_post(batch, post));
+    new.values().for_each(|post| hours.sessions.add_post(post.place, &post.bytes));
     if state.try_get(1)? && !new.is_empty() {
         add_waiting(link, &new, &counts, &mut hours)?;
     }
     let corrections = add_corrections(link, &batch.corrections, (&gone, &counts), &mut hours)?;
+    sessions::add(link, std::mem::take(&mut hours.sessions))?;
     hours::add(link, &mut hours.finish())?;
     refusals::add(link, &batch.refusals)?;
     if let Some((journal, end)) = batch.end {
@@ -190,10 +193,14 @@ fn add_waiting(
     for row in link.query(WAIT_NO_LONGER, &given)? {
         let correction = Correction::decode(row.try_get(2)?).map_err(Fault::unreadable)?;
         let key = read_key(&row)?;
-        if let Some(post) = new.get(&key).filter(|_| counts(&key)) {
+        if let Some(post) = new.get(&key) {
             let mut payload = Vec::new();
             let post = Post::read(post.place, post.payload(&mut payload));
-            hours.add_correction(&post.map_err(Fault::unreadable)?, &correction);
+            let post = post.map_err(Fault::unreadable)?;
+            hours.sessions.add_correction(&post, &correction);
+            if counts(&key) {
+                hours.add_correction(&post, &correction);
+            }
         }
     }
     Ok(())
@@ -239,13 +246,16 @@ fn add_corrections(
     let added = count(new.len());
     for correction in corrections() {
         let key = corrected_key(correction);
-        if !new.remove(&correction.id.0) || !counts(&key) {
+        if !new.remove(&correction.id.0) {
             continue;
         }
         if let Some((place, payload)) = requests.get(&key) {
             let post = Post::read(*place, payload).map_err(Fault::unreadable)?;
-            hours.add_correction(&post, correction);
-        } else if gone.has_day(key.0) {
+            hours.sessions.add_correction(&post, correction);
+            if counts(&key) {
+                hours.add_correction(&post, correction);
+            }
+        } else if counts(&key) && gone.has_day(key.0) {
             hours.add_gone_correction(correction);
         }
     }

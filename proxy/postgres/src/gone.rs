@@ -54,6 +54,14 @@ const REMOVE: &str = "
     )
     SELECT count(*) FROM removed";
 
+/// Sums of sessions go with the last request of their day.
+const FORGET_SESSIONS: &str = "
+    DELETE FROM taximeter.sessions WHERE day IN (
+        SELECT day FROM (SELECT DISTINCT day FROM taximeter.sessions WHERE day < $1) AS old
+        WHERE NOT EXISTS (
+            SELECT 1 FROM taximeter.requests
+            WHERE started_at >= old.day AND started_at < old.day + 86400000000))";
+
 /// The last entries of requests whose details are gone, by the first instant of their day and by ledger.
 #[derive(Debug, Default)]
 pub(super) struct Gone(BTreeMap<i64, BTreeMap<LedgerId, u64>>);
@@ -158,7 +166,9 @@ pub(super) fn remove(
     let (before, now) = (day_of(before.as_microsecond()), now.as_microsecond());
     let rows_max = i64::from(rows_max);
     let given = [(&before as _, Type::INT8), (&rows_max as _, Type::INT8), (&now as _, Type::INT8)];
-    Ok(link.query_one(REMOVE, &given)?.try_get::<_, i64>(0)?.cast_unsigned())
+    let removed = link.query_one(REMOVE, &given)?.try_get::<_, i64>(0)?.cast_unsigned();
+    link.query(FORGET_SESSIONS, &[(&before, Type::INT8)])?;
+    Ok(removed)
 }
 
 /// The first instant of the UTC day of `at`.

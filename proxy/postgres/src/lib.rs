@@ -15,6 +15,7 @@ mod reached;
 mod rebuild;
 mod refusals;
 mod schema;
+mod sessions;
 mod statements;
 mod tls;
 
@@ -33,7 +34,9 @@ use taximeter_database::error::StoreError;
 use taximeter_database::gone::GoneDay;
 use taximeter_database::granularity::Granularity;
 use taximeter_database::post::Post;
+use taximeter_database::sessions::WhichSessions;
 use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
+use taximeter_sessions::DaySum;
 
 use self::corrector::{Claim, Obstacle};
 use self::fault::Fault;
@@ -269,6 +272,14 @@ impl Database for Postgres {
             true => hours::visit_held(link, hours, tenant, granularity, visit),
             false => hours::visit(link, hours, tenant, granularity, visit),
         })
+    }
+
+    fn sessions(
+        &mut self,
+        which: WhichSessions<'_>,
+        visit: &mut dyn FnMut(&str, &str, DaySum) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|link| sessions::visit(link, which, visit))
     }
 
     fn posts(

@@ -30,6 +30,7 @@ const SET_ASIDE: &str = "
     DELETE FROM taximeter.requests;
     DELETE FROM taximeter.ledgers;
     DELETE FROM taximeter.corrections;
+    DELETE FROM taximeter.sessions;
     DELETE FROM taximeter.hours WHERE NOT EXISTS (
         SELECT 1 FROM taximeter.gone_days WHERE day <= hour AND hour < day + 86400000000);
     DELETE FROM taximeter.combinations

@@ -134,6 +134,13 @@ pub(super) const LATER: &str = "
         gone_at bigint NOT NULL,      -- microseconds since 1970
         PRIMARY KEY (day, ledger)
     );
+    CREATE TABLE IF NOT EXISTS taximeter.sessions (
+        day bigint NOT NULL,          -- its first instant, microseconds since 1970
+        tenant text NOT NULL,
+        session text NOT NULL,
+        sum bytea NOT NULL,           -- of its requests that were admitted on that day
+        PRIMARY KEY (day, tenant, session)
+    ) WITH (fillfactor = 50);
     CREATE TABLE IF NOT EXISTS taximeter.ledgers (
         ledger uuid PRIMARY KEY,
         series bigint NOT NULL,       -- its last one
@@ -141,7 +148,7 @@ pub(super) const LATER: &str = "
     );
     ALTER TABLE taximeter.requests ADD COLUMN IF NOT EXISTS series bigint NOT NULL DEFAULT 0";
 /// The last of the tables, and the last one that readers ask for.
-const LAST: &str = "ledgers";
+const LAST: &str = "sessions";
 const READ: &str = "gone_days";
 
 /// The format that this program writes.
@@ -268,7 +275,8 @@ pub(super) fn has_later(link: &Link) -> Result<bool, Fault> {
     is_there(link, READ)
 }
 
-fn is_there(link: &Link, table: &str) -> Result<bool, Fault> {
+/// Whether there is a table of this name.
+pub(super) fn is_there(link: &Link, table: &str) -> Result<bool, Fault> {
     Ok(link.query_one(IS_THERE, &[(&table, Type::TEXT)])?.try_get(0)?)
 }
 

@@ -31,7 +31,7 @@
 //! next to it: `feed` (journals to batches), `rejected` (entries that cannot be read, one file
 //! each), `post` (the members that the store reads of a record), `forms` (what many requests have
 //! in common), `batch` (a batch, added up per hour), `granularity` (several hours in one sum),
-//! `ask` (questions), `sealing` (when requests leave for files), `audit` (whether the sums are those of the requests), `old_rows` (rows of an
+//! `ask` (questions), `audit` (whether the sums are those of the requests), `old_rows` (rows of an
 //! older version, for `convert`). A thread of `serve` feeds the store, and so does every command
 //! that queries it and may write it. Others only read it (`reading.rs`).
 //!
@@ -75,7 +75,7 @@
 //! # Files of days
 //!
 //! Requests leave SQLite for Parquet files (`columnar`), some of a UTC day of admission at a time, and the
-//! files of a day become one when the day is closed. `sealing.rs` says when, `sqlite/sealer.rs` does it,
+//! files of a day become one when the day is closed. `sealing` in `database` says when, `sqlite/sealer.rs` does it,
 //! and `sqlite/days.rs` says how. A table names the files that count. A request leaves in the transaction
 //! that names its file, so a crash at any step loses nothing and doubles nothing. Questions read tables
 //! and files as of one moment. PostgreSQL has no such files.
@@ -113,7 +113,7 @@ pub mod refusals;
 mod rejected;
 mod room;
 pub mod seal_thread;
-mod sealing;
+mod sessions;
 pub mod signing;
 mod sqlite;
 pub mod statements;
@@ -135,7 +135,6 @@ pub use self::feed::{Entries, Fed, Feed};
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
 pub use self::keeper::check_keeper;
 pub use self::room::{AtStart, Cleaner};
-pub use self::sealing::SealPolicy;
 pub use self::sqlite::Held as HeldStore;
 pub use self::sqlite::{DAYS, DaysForRoom, HOURS, OldDay, SealWork, Sealer};
 pub use taximeter_database::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry};
@@ -144,6 +143,7 @@ pub use taximeter_database::error::{ReadError, StoreError};
 pub use taximeter_database::gone::{GoneCause, GoneDay, GoneFile};
 pub(crate) use taximeter_database::granularity::Granularity;
 pub use taximeter_database::post::Post;
+pub use taximeter_database::sealing::SealPolicy;
 
 use self::sqlite::Sqlite;
 use taximeter_database::database::Database;

@@ -26,6 +26,7 @@ mod requests;
 mod retire;
 mod schema;
 mod sealer;
+mod sessions;
 mod shrink;
 mod statements;
 
@@ -44,7 +45,9 @@ use taximeter_database::error::StoreError;
 use taximeter_database::gone::GoneDay;
 use taximeter_database::granularity::Granularity;
 use taximeter_database::post::Post;
+use taximeter_database::sessions::WhichSessions;
 use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
+use taximeter_sessions::DaySum;
 
 use self::handle::Adding;
 use self::known::Known;
@@ -244,6 +247,14 @@ impl Database for Sqlite {
         self.ask_hours(|connection, _, files| {
             hour_files::visit(connection, files, (hours, tenant), granularity, visit)
         })
+    }
+
+    fn sessions(
+        &mut self,
+        which: WhichSessions<'_>,
+        visit: &mut dyn FnMut(&str, &str, DaySum) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask(|connection| sessions::visit(connection, which, visit))
     }
 
     fn posts(

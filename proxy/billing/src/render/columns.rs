@@ -10,7 +10,7 @@ use crate::zone::Zone;
 /// Most decimal places of money in tables.
 pub(super) const PLACES: u32 = 6;
 /// Fewest decimal places of money, as on a receipt.
-pub(super) const PLACES_MIN: u32 = 2;
+pub const PLACES_MIN: u32 = 2;
 /// Longest name if there is room, in characters.
 pub(super) const NAME_CHARS_MAX: usize = 48;
 /// Names are not shortened to fewer characters than this.
@@ -21,11 +21,16 @@ const APPROXIMATE: &str = "≈";
 const GAP: &str = "  ";
 
 /// One column: its head, one cell for each row, and the cell of the total.
-pub(super) struct TextColumn {
-    pub(super) head: String,
-    pub(super) cells: Vec<String>,
-    pub(super) total: String,
-    pub(super) right: bool,
+#[derive(Debug)]
+pub struct TextColumn {
+    /// Above the cells.
+    pub head: String,
+    /// From top to bottom.
+    pub cells: Vec<String>,
+    /// Below the cells.
+    pub total: String,
+    /// Whether they are numbers, which end at the right.
+    pub right: bool,
 }
 
 impl TextColumn {
@@ -49,7 +54,8 @@ pub(super) fn write_status(out: &mut String, status: Option<&PeriodStatus>, zone
 }
 
 /// Rounded, without zeros at the end.
-pub(super) fn rounded(cost: Decimal) -> Decimal {
+#[must_use]
+pub fn rounded(cost: Decimal) -> Decimal {
     cost.round_dp_with_strategy(PLACES, RoundingStrategy::MidpointNearestEven).normalize()
 }
 
@@ -82,7 +88,8 @@ pub(super) fn write_rounding(out: &mut String, amounts: impl IntoIterator<Item =
 }
 
 /// An amount for people. An amount that is too small to show is not shown as zero.
-pub(super) fn money(cost: Decimal, places: u32) -> String {
+#[must_use]
+pub fn money(cost: Decimal, places: u32) -> String {
     let shown = rounded(cost);
     if shown.is_zero() && !cost.is_zero() {
         let sign = if cost.is_sign_negative() { ">-" } else { "<" };
@@ -95,12 +102,14 @@ pub(super) fn money(cost: Decimal, places: u32) -> String {
 }
 
 /// `1 request`, `1,234 requests`.
-pub(super) fn requests_of(count: u64) -> String {
+#[must_use]
+pub fn requests_of(count: u64) -> String {
     format!("{} request{}", grouped(&count.to_string()), if count == 1 { "" } else { "s" })
 }
 
 /// `1234567` → `1,234,567`.
-pub(super) fn grouped(digits: &str) -> String {
+#[must_use]
+pub fn grouped(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
@@ -129,7 +138,7 @@ pub fn printable(name: &str) -> String {
 }
 
 /// Shortens the widest names until the line fits.
-pub(super) fn shorten(columns: &mut [TextColumn], names: usize, width: usize) {
+pub fn shorten(columns: &mut [TextColumn], names: usize, width: usize) {
     let gaps = GAP.len() * columns.len().saturating_sub(1);
     let mut excess =
         (columns.iter().map(TextColumn::width).sum::<usize>() + gaps).saturating_sub(width);
@@ -149,7 +158,8 @@ pub(super) fn shorten(columns: &mut [TextColumn], names: usize, width: usize) {
     }
 }
 
-pub(super) fn write_columns(out: &mut String, columns: &[TextColumn]) {
+/// Writes the columns: heads, cells and totals.
+pub fn write_columns(out: &mut String, columns: &[TextColumn]) {
     let widths: Vec<_> = columns.iter().map(TextColumn::width).collect();
     let line = |out: &mut String, text: &dyn Fn(&TextColumn) -> String| {
         for (index, (column, width)) in columns.iter().zip(&widths).enumerate() {

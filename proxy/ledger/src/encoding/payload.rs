@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::keys::{END, ID_BYTES};
 use super::member::{DecodeError, Members};
 use super::parts::Parts;
+use super::shared;
 use super::strings::{Strings, skip_strings};
 use crate::id::RequestId;
 
@@ -95,6 +96,12 @@ pub struct PostBytes<'a> {
 }
 
 impl<'a> PostBytes<'a> {
+    /// Whether there is anything that its request is part of.
+    #[must_use]
+    pub fn has_dimensions(&self) -> bool {
+        shared::has_dimensions(self.members)
+    }
+
     pub(super) fn parts(&self) -> Parts<'a> {
         Parts {
             id: self.id,

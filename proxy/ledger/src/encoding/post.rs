@@ -10,13 +10,13 @@ use super::keys::{member_key as key, string};
 use super::member::{DecodeError, Members, time_of};
 use super::parts::Parts;
 use super::payload::PostBytes;
-use super::record::{ended_at, gateway_of, seconds};
+use super::record::{ended_at, gateway_of, read_end, seconds};
 use super::strings::Strings;
 use super::tools;
 use super::usage;
 use crate::dimensions::Dimensions;
 use crate::id::RequestId;
-use crate::record::RecordCost;
+use crate::record::{End, RecordCost};
 
 /// Reads the numbers of posts that have the same strings. It is much cheaper than a [`PostView`].
 #[derive(Debug)]
@@ -126,6 +126,10 @@ pub struct PostView<'a> {
     pub labels: std::collections::BTreeMap<String, String>,
     /// What the request is part of.
     pub dimensions: Option<Box<Dimensions>>,
+    /// HTTP status that the client got.
+    pub status: Option<u16>,
+    /// How the request ended.
+    pub end: End,
     /// `gen_ai.operation.name`.
     pub operation: &'a str,
     /// Route template.
@@ -180,6 +184,7 @@ impl<'a> PostView<'a> {
         let mut call = CallRead::default();
         let (mut request_model, mut response_model) = (None, None);
         let (mut source, mut flags) = (Source::Unknown, Vec::new());
+        let mut outcome = (None, None);
         while let Some((key, bytes)) = strings.next()? {
             match key {
                 string::TENANT => tenant = Some(text(bytes)?),
@@ -189,6 +194,7 @@ impl<'a> PostView<'a> {
                 string::RESPONSE_MODEL => response_model = Some(text(bytes)?),
                 string::ORIGIN => gateway = Some(gateway_of(bytes)?),
                 string::SOURCES => (source, flags) = usage::read_source(bytes)?,
+                string::OUTCOME => outcome = read_end(bytes)?,
                 _ => cost.string(CostKeys::COST, key, bytes)?,
             }
         }
@@ -219,6 +225,8 @@ impl<'a> PostView<'a> {
             key_id: caller.key_id,
             labels: caller.labels,
             dimensions: told,
+            status: outcome.0,
+            end: outcome.1.ok_or(DecodeError::Missing("end"))?,
             operation: call.operation,
             route: call.route,
             upstream: call.upstream,

@@ -122,6 +122,23 @@ fn write_outcome(record: &Record, out: &mut Writer<'_>) {
     }
 }
 
+/// Reads the status and the end of an outcome, and nothing else.
+pub(super) fn read_end(bytes: &[u8]) -> Result<(Option<u16>, Option<End>), DecodeError> {
+    let (mut status, mut end) = (None, None);
+    let mut members = Members::new(bytes);
+    while let Some((key, value)) = members.next()? {
+        match key {
+            outcome::STATUS => {
+                let read = u16::try_from(value.number());
+                status = Some(read.map_err(|_| DecodeError::OutOfRange)?);
+            }
+            outcome::END => end = Some(End::of(value.number())?),
+            _ => {}
+        }
+    }
+    Ok((status, end))
+}
+
 fn timing(timing: &RecordTiming, out: &mut Writer<'_>) {
     let times = [
         timing.time_to_first_chunk.map(micros),

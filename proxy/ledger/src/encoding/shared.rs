@@ -30,6 +30,11 @@ pub(super) struct Shared<'a> {
     pub(super) rest: &'a [u8],
 }
 
+/// Whether members have dimensions: they come before all others.
+pub(super) const fn has_dimensions(members: &[u8]) -> bool {
+    matches!(members, [DIMENSIONS_BYTE, ..])
+}
+
 /// Splits a shared member off the start of members, if there is one.
 #[inline]
 pub(super) fn split(members: &[u8]) -> Result<Option<Shared<'_>>, DecodeError> {

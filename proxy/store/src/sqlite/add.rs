@@ -113,13 +113,17 @@ fn add_correction(
         place.seq.cast_signed(),
         payload,
     ])? > 0;
-    if added && !is_in_file {
-        if let Some((place, payload)) = request {
-            let post = Post::read(place, &payload).map_err(|error| unreadable(1, error))?;
-            hours.add_correction(&post, correction);
-        } else if is_gone {
-            hours.add_gone_correction(correction);
-        }
+    if !added {
+        return Ok(false);
     }
-    Ok(added)
+    if let Some((place, payload)) = request {
+        let post = Post::read(place, &payload).map_err(|error| unreadable(1, error))?;
+        hours.sessions.add_correction(&post, correction);
+        if !is_in_file {
+            hours.add_correction(&post, correction);
+        }
+    } else if is_gone && !is_in_file {
+        hours.add_gone_correction(correction);
+    }
+    Ok(true)
 }

@@ -22,6 +22,7 @@ use super::log;
 use super::reading::{self, Unchanged};
 use super::rebuild;
 use super::schema;
+use super::sessions;
 use super::shrink;
 use crate::keeper::STORE;
 
@@ -74,6 +75,9 @@ impl Sqlite {
         let mut sqlite = Self::connect(data_dir)?;
         if sqlite.version()? != schema::VERSION {
             sqlite.make_tables()?;
+        } else if !sqlite.ask(sessions::are_kept)? {
+            // An older version made it.
+            sqlite.change(sessions::create)?;
         }
         Ok(sqlite)
     }

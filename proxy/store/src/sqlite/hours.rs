@@ -11,6 +11,7 @@ use taximeter_database::granularity::Numbered;
 
 use super::ask::{money, tokens, unreadable};
 use super::known::Known;
+use super::sessions;
 
 const COMBINATION: &str = "SELECT number FROM combinations WHERE dimensions = ?1";
 const ADD_COMBINATION: &str = "INSERT INTO combinations VALUES (NULL, ?1, ?2)";
@@ -68,12 +69,13 @@ impl NewSums {
     }
 }
 
-/// Adds `added` to the hours that are here. Needs an open transaction.
+/// Adds `added` to the hours and to the sessions that are here. Needs an open transaction.
 pub(super) fn add(
     connection: &Connection,
     known: &mut Known,
-    added: NewHours,
+    mut added: NewHours,
 ) -> rusqlite::Result<()> {
+    sessions::add(connection, std::mem::take(&mut added.sessions))?;
     let mut sums = NewSums::default();
     let (running, mut others) = added.split();
     for (key, parts) in others.take() {

@@ -48,6 +48,7 @@ const SET_ASIDE: &str = "
     DROP TABLE hours;
     DROP TABLE combinations;
     DROP TABLE lines;
+    DROP TABLE IF EXISTS sessions;
     DROP TABLE cursors;
     CREATE INDEX old_admission ON old_requests (started_at, id)";
 const REPLACE: &str = "
@@ -157,6 +158,7 @@ fn add_file(
         if !covers.has_request(at, place) {
             sums.add_read(&post);
         }
+        sums.sessions.add_read(&post);
         if sums.count() > SUMS_MAX {
             hours::add(connection, known, std::mem::take(&mut sums))?;
         }

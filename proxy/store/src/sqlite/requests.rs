@@ -150,6 +150,7 @@ impl<'a, 'b> Requests<'a, 'b> {
             if !self.covers.has_request(*at, post.place) {
                 self.hours.add_post(self.batch, post);
             }
+            self.hours.sessions.add_post(post.place, &post.bytes);
             if self.is_awaited {
                 add_waiting(self.connection, post, self.hours)?;
             }
@@ -233,7 +234,9 @@ fn add_waiting(
         let correction = Correction::decode(ask::bytes(row, 0)?);
         let correction = correction.map_err(|error| unreadable(0, error))?;
         let post = Post::read(post.place, post.payload(&mut payload));
-        hours.add_correction(&post.map_err(|error| unreadable(0, error))?, &correction);
+        let post = post.map_err(|error| unreadable(0, error))?;
+        hours.add_correction(&post, &correction);
+        hours.sessions.add_correction(&post, &correction);
     }
     connection.prepare_cached(WAIT_NO_LONGER)?.execute(key).map(|_| ())
 }

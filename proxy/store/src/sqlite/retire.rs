@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use taximeter_columnar::hex;
 use taximeter_database::error::StoreError;
 use taximeter_database::gone::{GoneCause, GoneDay};
+use taximeter_database::sealing::SealPolicy;
 use taximeter_ledger::LedgerId;
 
 use super::days::{self, DAY_MICROS, Interrupt, LiveFile};
@@ -14,7 +15,7 @@ use super::gone::{self, FileOf, GoneRow};
 use super::hour_files::{self, HourSealing};
 use super::log::LOG_BYTES_MAX;
 use super::sealer::{SealWork, Sealer};
-use crate::sealing::SealPolicy;
+use super::sessions;
 
 /// Hours leave the tables when all of their month is so old.
 const HOURS_AGE: SignedDuration = SignedDuration::from_hours(24 * 60);
@@ -90,6 +91,7 @@ impl Sealer {
                 for file in &files {
                     days::unlist(connection, &file.name)?;
                 }
+                sessions::forget(connection, day)?;
                 gone::note(connection, row)?;
                 Ok(true)
             })?;

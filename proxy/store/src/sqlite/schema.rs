@@ -14,6 +14,8 @@
 //! `hours` holds the sums of requests and corrections. Its rows are narrow: values that repeat
 //! every hour are in `combinations` and `lines`. Decimals are exact texts.
 //!
+//! `sessions` holds what sessions of agents add up to, by day. It goes with the details of its days.
+//!
 //! `days` is the list of the files in the folder `days` that have requests which left `requests`. A
 //! file that it does not name has nothing that counts. Numbers of requests are never given again:
 //! `ledgers` keeps the next one when the last request leaves.
@@ -23,6 +25,7 @@ use rusqlite::config::DbConfig;
 
 use super::kept_tables;
 use super::log::LOG_KEPT_BYTES_MAX;
+use super::sessions;
 
 /// The format that this program writes.
 pub(super) const VERSION: u32 = 6;
@@ -195,6 +198,7 @@ pub(super) fn create_requests(connection: &Connection) -> rusqlite::Result<()> {
 pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(DAYS)?;
     kept_tables::create(connection)?;
+    sessions::create(connection)?;
     connection.execute_batch(REACHED)?;
     connection.pragma_update(None, "user_version", VERSION)
 }

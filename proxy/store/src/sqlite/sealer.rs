@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use taximeter_billing::{Closing, closing};
 use taximeter_database::error::StoreError;
+use taximeter_database::sealing::{DayFileState, DayState, SealPolicy, Step, due};
 
 use super::days::{self, DAY_MICROS, Interrupt, LiveFile, PART_ROWS_MAX, Sealing};
 use super::gone;
@@ -19,7 +20,6 @@ use super::kept_tables;
 use super::ledgers;
 use super::log::LOG_BYTES_MAX;
 use super::reached;
-use crate::sealing::{DayFileState, DayState, SealPolicy, Step, due};
 
 const NEXT: &str = "SELECT min(started_at) FROM requests WHERE started_at >= ?1";
 const COUNT: &str = "

@@ -30,42 +30,56 @@ pub struct SealPolicy {
 
 /// A day, as far as the store has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct DayState {
+pub struct DayState {
     /// First instant, in microseconds since 1970.
-    pub(super) day: i64,
+    pub day: i64,
     /// First instant of the next day.
-    pub(super) end: i64,
+    pub end: i64,
     /// Requests in the tables.
-    pub(super) requests: u64,
+    pub requests: u64,
     /// Those of them that may leave.
-    pub(super) may_leave: u64,
+    pub may_leave: u64,
     /// About what they take there.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// Its files.
-    pub(super) files: Vec<DayFileState>,
+    pub files: Vec<DayFileState>,
     /// One of them cannot be read: they stay as they are.
-    pub(super) is_damaged: bool,
+    pub is_damaged: bool,
 }
 
 /// A file of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DayFileState {
-    pub(super) number: i64,
-    pub(super) bytes: u64,
-    pub(super) is_final: bool,
+pub struct DayFileState {
+    /// Its number in the list of files.
+    pub number: i64,
+    /// What it takes.
+    pub bytes: u64,
+    /// Whether the day is closed and the file has all of it.
+    pub is_final: bool,
 }
 
 /// What is to be done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// Requests of a day leave the tables.
-    Seal { day: i64 },
+    Seal {
+        /// Its first instant, in microseconds since 1970.
+        day: i64,
+    },
     /// These files of a day become one.
-    Merge { day: i64, files: Vec<i64>, is_final: bool },
+    Merge {
+        /// Its first instant, in microseconds since 1970.
+        day: i64,
+        /// Their numbers.
+        files: Vec<i64>,
+        /// Whether the result has all of the day.
+        is_final: bool,
+    },
 }
 
 /// The first thing that is due, if anything is.
-pub(super) fn due(days: &[DayState], policy: &SealPolicy) -> Option<Step> {
+#[must_use]
+pub fn due(days: &[DayState], policy: &SealPolicy) -> Option<Step> {
     days.iter().find_map(|day| sealing(day, policy).or_else(|| merging(day, policy)))
 }
 

@@ -1,0 +1,113 @@
+//! Requests of sessions, added up by session and UTC day of admission.
+
+use std::collections::BTreeMap;
+
+use taximeter_ledger::{Correction, End, Place, PostBytes, join_payload};
+use taximeter_sessions::{DaySum, RunningRequest};
+
+use super::post::Post;
+
+/// Microseconds of a day.
+const DAY_MICROS: i64 = 86_400_000_000;
+/// The first status that is an error.
+const ERROR_STATUS_MIN: u16 = 400;
+
+/// A session on a UTC day. The same name of two tenants is two sessions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SessionDay {
+    /// First instant of the day, in microseconds since 1970.
+    pub day: i64,
+    /// The tenant that pays.
+    pub tenant: String,
+    /// The name of the session.
+    pub session: String,
+}
+
+/// Which sessions are asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WhichSessions<'a> {
+    /// First instant of the first day, in microseconds since 1970, and that of the day after the last one.
+    pub days: (i64, i64),
+    /// Only those of this tenant, if set.
+    pub tenant: Option<&'a str>,
+    /// Only those of this name, if set.
+    pub session: Option<&'a str>,
+}
+
+/// What requests and corrections that are new to the store add to their sessions. In one order always, so
+/// that those who write several rows at the same time never wait for each other in a circle.
+#[derive(Debug, Default)]
+pub struct NewSessions(BTreeMap<SessionDay, DaySum>);
+
+impl NewSessions {
+    /// Adds a request that was not in the store, if its client names a session.
+    pub fn add_post(&mut self, place: Place, bytes: &PostBytes<'_>) {
+        if !bytes.has_dimensions() {
+            return;
+        }
+        let mut payload = Vec::new();
+        // One whose session cannot be read has none, as for everybody who reads it.
+        join_payload(bytes.id, bytes.strings, bytes.members, &mut payload);
+        if let Ok(post) = Post::read(place, &payload) {
+            self.add_read(&post);
+        }
+    }
+
+    /// The same of a request that no batch has.
+    pub fn add_read(&mut self, post: &Post<'_>) {
+        if let Some((day, request)) = of_session(post) {
+            self.add(day, DaySum::of(&request));
+        }
+    }
+
+    /// Adds a correction that was not in the store, of the request `post`.
+    pub fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
+        if let Some((day, request)) = of_session(post) {
+            self.add(day, DaySum::corrected(&request, correction));
+        }
+    }
+
+    fn add(&mut self, day: SessionDay, sum: DaySum) {
+        match self.0.get_mut(&day) {
+            Some(known) => known.add(&sum),
+            None => drop(self.0.insert(day, sum)),
+        }
+    }
+
+    /// How many sums there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The sums, in order.
+    pub fn into_sums(self) -> impl Iterator<Item = (SessionDay, DaySum)> {
+        self.0.into_iter()
+    }
+}
+
+/// The first instant of the UTC day of `at`, both in microseconds since 1970.
+#[must_use]
+pub const fn day_of(at: i64) -> i64 {
+    at.div_euclid(DAY_MICROS).saturating_mul(DAY_MICROS)
+}
+
+/// The session of a request on its day, if its client names one.
+fn of_session<'a>(post: &'a Post<'_>) -> Option<(SessionDay, RunningRequest<'a>)> {
+    let view = post.view();
+    let dimensions = view.dimensions.as_deref()?;
+    let day = SessionDay {
+        day: day_of(view.started_at.as_microsecond()),
+        tenant: view.tenant.to_owned(),
+        session: dimensions.session.clone()?,
+    };
+    let is_error = view.status.is_some_and(|status| status >= ERROR_STATUS_MIN);
+    let request = RunningRequest {
+        id: view.id,
+        ended_at: view.ended_at,
+        has_failed: view.end != End::Complete || is_error,
+        agent: dimensions.agent.as_deref(),
+        client: dimensions.client.as_deref(),
+        row: post.row(),
+    };
+    Some((day, request))
+}

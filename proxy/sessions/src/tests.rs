@@ -1,0 +1,9 @@
+//! What is true of every session, and of the tree and the turns.
+
+mod bounds;
+mod days;
+mod sums;
+mod table;
+mod tree;
+mod turns;
+mod waste;
