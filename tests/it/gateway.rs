@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -15,23 +15,7 @@ use crate::engine::{Connection, Engine};
 use crate::http::{Message, bare, chunk, post};
 use crate::patience::{Limit, PATIENCE, patiently};
 
-/// The binary of this build, made if it is missing or stale.
-pub(crate) fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let this = std::env::current_exe().expect("this test's own path");
-        let profile = this.ancestors().nth(2).expect("target/PROFILE/deps/it");
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-        build.args(["build", "--quiet", "--locked", "--workspace", "--bins"]);
-        build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
-        build.arg("--target-dir").arg(profile.parent().expect("target"));
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("run cargo").success(), "the gateway does not build");
-        profile.join("taximeter")
-    })
-}
+pub(crate) use crate::program::binary;
 
 /// The binary for a command that ends by itself, if need be by a signal.
 pub(crate) fn bounded() -> Command {

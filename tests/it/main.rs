@@ -85,6 +85,7 @@ mod otlp_logs;
 mod own_credential;
 mod postgres;
 mod probes;
+mod program;
 mod providers;
 mod push;
 mod push_away;

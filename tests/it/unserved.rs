@@ -244,10 +244,20 @@ fn what_was_open_when_the_gateway_died_is_counted_by_the_next_start() {
     let engine = Engine::start();
     let setup = || Setup::before(&engine).upstream("dialect: openai");
     let gateway = setup().start();
+    // Its model is known because it was served before.
+    assert_eq!(answered(&gateway, &engine, CHAT, &json_answer(CHAT_ANSWER)), 200);
+    let served = expected(&[(["complete", "2xx"], 1.0)]);
+    let is_stored = patiently(|| (on_record(&gateway) == served).then_some(()));
+    assert!(is_stored.is_some(), "{:?}", on_record(&gateway));
     let (_client, _connection) = gateway.streaming(&engine, STREAM_CHAT, &[HELLO]);
     let gateway = setup().start_in(gateway.kill());
-    assert_eq!(counted(&gateway), on_record(&gateway));
-    assert_eq!(counted(&gateway), expected(&[(["gateway_died", ""], 1.0)]));
+    let died = expected(&[(["gateway_died", ""], 1.0)]);
+    let is_told = patiently(|| (counted(&gateway) == died).then_some(()));
+    assert!(is_told.is_some(), "{:?}", counted(&gateway));
+    let on_record = on_record(&gateway);
+    assert_eq!(on_record, died.into_iter().chain(served).collect());
+    let models = by(&gateway.metrics(), REQUESTS, ["gen_ai_request_model"]);
+    assert_eq!(models, expected(&[(["gpt-4o-mini"], 1.0)]));
 }
 
 #[test]

@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.parse
 
 import stage
+from stores import Store
 
 # Callers of each phase.
 CALLERS = int(sys.argv[1]) if len(sys.argv) > 1 else 40
@@ -23,8 +23,6 @@ CALLERS = int(sys.argv[1]) if len(sys.argv) > 1 else 40
 SCRAPE_SECONDS = 2
 # Long enough for all to have scraped twice and more.
 REST_SECONDS = 7 * SCRAPE_SECONDS
-# Longer than all of it.
-WINDOW = "15m"
 TENANTS = {"tenants": {"header": {"name": "x-tenant-id", "trusted_peers": ["127.0.0.1"]}},
            "limits": {"series_per_metric_max": 20_000}}
 NAMES = ["taximeter_requests_total", "taximeter_tokens_total", "taximeter_cost_total",
@@ -36,61 +34,6 @@ def expect(kept, text):
     if not kept:
         wrong.append(text)
         print(f"WRONG: {text}")
-
-
-def scrape_config(folder, name, target, more):
-    job = {"job_name": "taximeter", "static_configs": [{"targets": [target]}], **more}
-    file = folder / f"{name}.yml"
-    file.write_text(json.dumps({"global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "scrape_timeout": f"{SCRAPE_SECONDS}s"},
-                                "scrape_configs": [job]}))
-    return file
-
-
-class Store:
-    """A server that scrapes, on one address and one folder however often it is started."""
-
-    def __init__(self, folder, name, target, more=None):
-        self.name, self.folder = name, folder
-        self.address = f"127.0.0.1:{stage.free_port()}"
-        self.url = f"http://{self.address}"
-        config, data = scrape_config(folder, name, target, more or {}), folder / name
-        if name.startswith("Prometheus"):
-            self.words = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={data}",
-                          f"--web.listen-address={self.address}"]
-        else:
-            self.words = ["victoria-metrics", f"-httpListenAddr={self.address}", f"-storageDataPath={data}",
-                          f"-promscrape.config={config}", "-search.latencyOffset=0s", "-search.disableCache"]
-
-    def start(self):
-        log = (self.folder / f"{self.name}.log").open("ab")
-        self.child = subprocess.Popen(self.words, stdout=log, stderr=log)
-        path = "/-/ready" if self.name.startswith("Prometheus") else "/health"
-        stage.patiently(lambda: stage.get(self.url + path)[0] == 200, self.name)
-
-    def stop(self):
-        self.child.terminate()
-        self.child.wait(stage.SECONDS_MAX)
-
-    def asked(self, query):
-        found = stage.json_of(f"{self.url}/api/v1/query?query={urllib.parse.quote(query)}")
-        return found["data"]["result"]
-
-    def raw(self, name):
-        """The samples of each series."""
-        if self.name.startswith("Prometheus"):
-            return [[float(value) for _, value in series["values"]] for series in self.asked(f"{name}[{WINDOW}]")]
-        match = urllib.parse.quote(name)
-        _, _, lines = stage.get(f"{self.url}/api/v1/export?match[]={match}")
-        return [[value for value in json.loads(line)["values"] if value is not None] for line in lines.splitlines()]
-
-    def slowest(self):
-        """Seconds of its slowest scrape."""
-        found = self.asked(f"max_over_time(scrape_duration_seconds[{WINDOW}])")
-        return float(found[0]["value"][1])
-
-    def increase(self, name):
-        found = self.asked(f"sum(increase({name}[{WINDOW}]))")
-        return float(found[0]["value"][1]) if found else 0
 
 
 def increased(values):
@@ -123,7 +66,7 @@ def compare(stores, true):
         slowest = store.slowest()
         expect(slowest < SCRAPE_SECONDS, f"{store.name}: a scrape took {slowest:.2f} s, which is too long: use fewer callers")
         for name in NAMES:
-            stored = sum(increased(values) for values in store.raw(name))
+            stored = sum(increased(list(values.values())) for _, values in store.raw(name))
             told = store.increase(name)
             if store.name.startswith("Prometheus"):
                 # It goes on behind the last sample of each series, for at most 1.1 scrapes.
@@ -147,10 +90,10 @@ def main():
         upstream = {"name": "local", "url": f"http://{engine}", "dialect": "openai"}
         more = {"admin": admin, "upstreams": [upstream], **TENANTS}
         stores = [
-            Store(folder, "Prometheus", admin),
+            Store(folder, "Prometheus", admin, SCRAPE_SECONDS),
             # On the same address and of the same version: its query tells it apart.
-            Store(folder, "Prometheus-second", admin, {"params": {"scraper": ["second"]}}),
-            Store(folder, "VictoriaMetrics", admin),
+            Store(folder, "Prometheus-second", admin, SCRAPE_SECONDS, {"params": {"scraper": ["second"]}}),
+            Store(folder, "VictoriaMetrics", admin, SCRAPE_SECONDS),
         ]
         for store in stores:
             store.start()

@@ -42,8 +42,14 @@ class Collector:
         self.metrics, self.resource, self.spans, self.records = {}, {}, [], []
         # Of each signal's resources and scopes.
         self.schemas = set()
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.handler, self.port = Handler, 0
+        self.open()
+
+    def open(self):
+        """Listens, each time on the same port."""
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), self.handler)
+        self.port = self.server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def keep(self, request):

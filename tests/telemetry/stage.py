@@ -92,15 +92,22 @@ class Gateway:
         self.child = child
 
     def ask(self, path, body, **headers):
+        return self.answer(path, body, **headers)[0]
+
+    def answer(self, path, body, **headers):
+        """Status and body."""
         sent = {"content-type": "application/json", "traceparent": TRACE}
         sent |= {name.replace("_", "-"): text for name, text in headers.items()}
-        return get(self.url + path, sent, json.dumps(body).encode())[0]
+        status, _, text = get(self.url + path, sent, json.dumps(body).encode())
+        return status, text
 
-    def leave(self, body, simulate, seconds):
+    def leave(self, body, simulate, seconds, **headers):
         """Asks, and closes the connection after this time."""
         sent = {"content-type": "application/json", "x-simulate": simulate}
+        sent |= {name.replace("_", "-"): text for name, text in headers.items()}
         asking = urllib.request.Request(self.url + "/v1/chat/completions", json.dumps(body).encode(), sent)
-        with contextlib.suppress(OSError), urllib.request.urlopen(asking, timeout=seconds) as answer:
+        with (contextlib.suppress(OSError, http.client.HTTPException),
+              urllib.request.urlopen(asking, timeout=seconds) as answer):
             answer.read()
 
     def ride(self):
@@ -148,16 +155,21 @@ def gateway(folder, name, engine_at, telemetry, more=None):
     file = folder / f"{name}.yaml"
     file.write_text(json.dumps(config))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
-    child = subprocess.Popen([BINARY, "serve", "--config", str(file)], stderr=subprocess.PIPE, text=True,
-                             env=environment)
+    log = folder / f"{name}.stderr"
+    begin = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as said:
+        child = subprocess.Popen([BINARY, "serve", "--config", str(file)], stderr=said, env=environment)
+
+    def listening():
+        told = log.read_bytes()[begin:]
+        if child.poll() is not None:
+            raise RuntimeError(f"the gateway did not start: {told.decode()}")
+        lines = told.splitlines(keepends=True)
+        events = (json.loads(line) for line in lines if line.endswith(b"\n"))
+        return next((event for event in events if event.get("event") == "listening"), None)
+
     try:
-        for line in child.stderr:
-            if json.loads(line).get("event") == "listening":
-                yield Gateway(json.loads(line), child)
-                break
-        else:
-            raise AssertionError("the gateway did not start")
+        yield Gateway(patiently(listening, "a gateway that listens"), child)
     finally:
         child.terminate()
-        # It says little, so nobody need read along.
-        child.communicate(timeout=SECONDS_MAX)
+        child.wait(SECONDS_MAX)

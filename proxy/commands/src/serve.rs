@@ -264,7 +264,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     keeping::set_rejected_aside(&gateway, recovery.rejected);
     old_records::start(&gateway);
     facts::start(current.clone());
-    served_models::start(&gateway);
+    served_models::start(&gateway, recovery.died);
     let store = keeping::StoreThreads::start(&gateway, current.clone())?;
     let delivery = senders::delivery(&gateway)?;
     let otlp = senders::otlp(&gateway, &otel)?;

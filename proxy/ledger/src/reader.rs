@@ -163,7 +163,11 @@ impl Reader {
         }
         let end = self.end + length;
         if self.buffer.len() < end {
-            self.buffer.resize(end, 0);
+            // The allocator has zeros, so that what is read into it is not written before.
+            let mut larger = vec![0; end.max(2 * self.buffer.len())];
+            let (to, from) = (larger.get_mut(..self.end), self.buffer.get(..self.end));
+            to.unwrap_or_default().copy_from_slice(from.unwrap_or_default());
+            self.buffer = larger;
         }
         self.buffer.get_mut(self.end..end).unwrap_or_default()
     }

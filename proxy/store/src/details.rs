@@ -13,7 +13,7 @@ use taximeter_ledger::Place;
 use super::Store;
 
 /// Days without details, to look whether a request is one of theirs.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct GoneDays(BTreeMap<Date, GoneDay>);
 
 impl GoneDays {

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use taximeter_billing::LostRequests;
 use taximeter_database::database::{SoundDays, SoundHours};
+use taximeter_database::error::StoreError;
 use taximeter_database::gone::GoneCause;
 use taximeter_journal::{CORRECTIONS, Examination};
 
@@ -26,12 +27,42 @@ pub use self::error::{Steps, VerifyError};
 pub use self::findings::Findings;
 pub use self::statement_journals::{fault, journals};
 
-/// Reads both journals whole, feeds the store what it lacks, and compares.
+/// How often a ledger is read whose details go meanwhile.
+const READS_MAX: usize = 5;
+
+/// Reads both journals whole, feeds the store what it lacks, and compares. Begins anew if requests
+/// leave the store meanwhile, because days are too old or need room: that is no fault of either.
 ///
-/// Errors: what cannot be read at all.
+/// Errors: what cannot be read at all; `DetailsGo` if they leave whenever it is read.
 pub fn verify(
     data_dir: &Path,
     store: &mut Store,
+    steps: &mut Steps<'_>,
+    findings: &mut Findings,
+) -> Result<(), VerifyError> {
+    for reads in 1..=READS_MAX {
+        let gone = GoneDays::of(store)?;
+        let mut found = Findings::default();
+        match read(data_dir, (store, &gone), steps, &mut found) {
+            Err(VerifyError::Store(StoreError::DetailsGone { .. })) => continue,
+            done => done?,
+        }
+        if GoneDays::of(store)? != gone {
+            continue;
+        }
+        if reads > 1 {
+            found.note("details of requests went while they were read; what is left is compared");
+        }
+        findings.add(found);
+        return Ok(());
+    }
+    Err(VerifyError::DetailsGo)
+}
+
+/// The same once. `gone` has the days without details.
+fn read(
+    data_dir: &Path,
+    (store, gone): (&mut Store, &GoneDays),
     steps: &mut Steps<'_>,
     findings: &mut Findings,
 ) -> Result<(), VerifyError> {
@@ -42,9 +73,8 @@ pub fn verify(
              has them; restore the data directory from a backup"
         ));
     }
-    let gone = GoneDays::of(store)?;
-    tell_gone(store, &gone, findings);
-    let mut requests = account(data_dir, Account::without(gone), steps)?;
+    tell_gone(store, gone, findings);
+    let mut requests = account(data_dir, Account::without(gone.clone()), steps)?;
     requests.tell("journal", data_dir, findings);
     // A journal that is not whole has been told, and cannot be fed.
     if requests.examination.faults.is_empty() {
@@ -62,8 +92,7 @@ pub fn verify(
     }
     if !are_sound {
         findings.note(
-            "the store is not compared with the journal, because not all of its files can be read"
-                .to_owned(),
+            "the store is not compared with the journal, because not all of its files can be read",
         );
         return Ok(());
     }

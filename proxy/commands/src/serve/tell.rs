@@ -4,7 +4,6 @@ use taximeter_config::{IgnoredVariable, Upstream};
 use taximeter_journal::{Loss, Recovery};
 use taximeter_pricing::PriceBook;
 use taximeter_system::clock;
-use taximeter_telemetry::events::RequestDied;
 use taximeter_telemetry::{LogEvent, Telemetry};
 
 use crate::model_files::ModelFiles;
@@ -22,9 +21,6 @@ pub(super) fn recovery(telemetry: &Telemetry, recovery: &Recovery) {
     let (torn, lost): (Vec<_>, Vec<_>) =
         recovery.losses.iter().partition(|loss| loss.torn_bytes.is_some());
     let entries = |losses: Vec<&Loss>| losses.iter().map(|loss| loss.entries).sum::<u64>();
-    for record in &recovery.died {
-        telemetry.emit(&RequestDied(record));
-    }
     let unpriced = recovery.died.iter().filter(|record| record.cost.is_none()).count();
     telemetry.log.tell(
         LogEvent::LedgerOpened,

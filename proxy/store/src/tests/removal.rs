@@ -38,7 +38,11 @@ pub(super) fn journal_in(dir: &Path) -> Journal {
 }
 
 pub(super) fn serve(journal: &Journal, number: u32) {
-    let record = record(number);
+    serve_record(journal, record(number));
+}
+
+/// Writes what a request with this record writes.
+pub(super) fn serve_record(journal: &Journal, record: Record) {
     let reserve: Reserve = serde_json::from_value(json!({
         "id": record.id, "request_id": record.request_id, "started_at": record.started_at,
         "tenant": record.tenant, "key_id": null, "identity": "api_key", "operation": "chat",

@@ -8,6 +8,7 @@ mod periods;
 mod questions;
 mod shared;
 mod twins;
+mod verified;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -19,6 +19,12 @@ pub enum VerifyError {
     /// The store cannot be read at all.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Details of requests went whenever the ledger was read.
+    #[error(
+        "details of requests went each time that the ledger was read, because they are too old or \
+         need room; verify it again later"
+    )]
+    DetailsGo,
     /// The manifest of an export cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {

@@ -56,8 +56,17 @@ impl Findings {
     }
 
     /// Adds a note.
-    pub fn note(&mut self, note: String) {
-        self.notes.push(note);
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// Adds all of another report.
+    pub(super) fn add(&mut self, other: Self) {
+        let Self { read, notes, wrong, more } = other;
+        self.read.extend(read);
+        self.notes.extend(notes);
+        wrong.into_iter().for_each(|fault| self.tell(fault));
+        self.tell_more(more);
     }
 
     /// Counts further faults.
