@@ -73,7 +73,7 @@ impl Contexts {
     /// Forgets a context whose size is not known any more.
     pub(crate) fn forget(&self, tenant: &TenantId, upstream: &str, context: &Context) {
         let Some(key) = self.key(tenant, upstream, context) else { return };
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).sizes.remove(&key);
+        self.sizes.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
     /// The size of a context of this tenant at this upstream.

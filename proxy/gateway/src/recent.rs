@@ -22,6 +22,10 @@ impl<V, const MAX: usize> Recent<V, MAX> {
         self.values.get(&key).map(|(value, _)| value)
     }
 
+    pub(crate) fn remove(&mut self, key: u128) {
+        self.values.remove(&key);
+    }
+
     pub(crate) fn put(&mut self, key: u128, value: V) {
         let number = self.next;
         self.next += 1;
@@ -54,5 +58,7 @@ mod tests {
             [false, true, true, true]
         );
         assert_eq!(recent.get(1_000), Some(&99));
+        recent.remove(1_000);
+        assert_eq!(recent.get(1_000), None);
     }
 }

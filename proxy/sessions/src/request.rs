@@ -94,7 +94,7 @@ impl From<&Record> for Request {
             },
             time_to_first_token: record.timing.time_to_first_token,
             longest_stall: record.timing.longest_stall,
-            tools: BTreeMap::new(),
+            tools: record.tools.clone(),
             units: record.usage.units.clone(),
         }
     }
