@@ -15,6 +15,7 @@ import conventions
 import logs
 import spans
 import stage
+from findings import expect, wrong
 from receivers import Collector, prometheus, rotel_agent, victoria_metrics
 
 TENANTS, SERIES = 500, 100_000
@@ -22,13 +23,6 @@ TENANTS, SERIES = 500, 100_000
 SECONDS_APART_MAX = 1e-6
 MANY = {"tenants": {"header": {"name": "x-tenant-id", "trusted_peers": ["127.0.0.1"]}}}
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
-wrong = []
-
-
-def expect(kept, text):
-    if not kept and text not in wrong:
-        wrong.append(text)
-        print(f"WRONG: {text}")
 
 
 def conforms(folder, engine, genai):

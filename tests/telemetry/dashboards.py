@@ -18,6 +18,7 @@ import urllib.parse
 
 import stage
 import yaml
+from findings import expect, wrong
 
 DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "taximeter.rules.yaml"
@@ -27,13 +28,6 @@ MODELS = ["gpt-4o-mini", "claude-sonnet-4-5"]
 MACROS = {"$__rate_interval": "30s", "$__range": "1h", "$instance": ".*", "$tenant": ".*", "$model": ".*", "$currency": "USD"}
 # Of requests that are all refused by their engine, this much is broken; the first seconds of a series show nothing.
 BROKEN_MIN = 0.9
-wrong = []
-
-
-def expect(kept, text):
-    if not kept:
-        wrong.append(text)
-        print(f"WRONG: {text}")
 
 
 def tool(*words):

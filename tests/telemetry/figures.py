@@ -1,4 +1,4 @@
-"""What a ledger's records say of each figure that metrics tell too; reckoned from the records alone."""
+"""What a ledger's records say of each figure that metrics tell too, computed from the records alone."""
 
 from collections import Counter
 from decimal import Decimal

@@ -15,6 +15,7 @@ import tempfile
 import time
 
 import stage
+from findings import expect, wrong
 from stores import Store
 
 # Callers of each phase.
@@ -27,13 +28,6 @@ TENANTS = {"tenants": {"header": {"name": "x-tenant-id", "trusted_peers": ["127.
            "limits": {"series_per_metric_max": 20_000}}
 NAMES = ["taximeter_requests_total", "taximeter_tokens_total", "taximeter_cost_total",
          "gen_ai_server_request_duration_seconds_count"]
-wrong = []
-
-
-def expect(kept, text):
-    if not kept:
-        wrong.append(text)
-        print(f"WRONG: {text}")
 
 
 def increased(values):

@@ -3,7 +3,7 @@
 Tenants ask for chats, streams and messages of several models. Some leave, some engines fail, refuse or are not there, and
 the gateway refuses some callers itself. The collector is away for a time (240 seconds, or as many as the argument says). Then
 the gateway is restarted, and then it is killed while streams run and others have just ended. Prometheus scrapes the gateway;
-the collector keeps spans and log records, and passes metrics on to a VictoriaMetrics. At the end each figure is reckoned
+the collector keeps spans and log records, and passes metrics on to a VictoriaMetrics. At the end each figure is computed
 from the ledger's records alone, and compared with what both stores have. It is compared for each life of the process.
 
 The ledger loses nothing. A counter of a process that was killed ends with its last scrape or push, so what ended after that is
@@ -27,6 +27,7 @@ from datetime import datetime
 
 import stage
 from figures import FIGURES, REFUSALS, died
+from findings import expect, wrong
 from receivers import Collector
 from spans import SERVER
 from stores import Store
@@ -44,13 +45,6 @@ TENANTS = ["acme", "beta", "gamma"]
 # The model of an engine that is not there.
 GONE = "gone-1"
 QUESTION = [{"role": "user", "content": "Where to? " * 20}]
-wrong = []
-
-
-def expect(kept, text):
-    if not kept:
-        wrong.append(text)
-        print(f"WRONG: {text}")
 
 
 class Passing(Collector):

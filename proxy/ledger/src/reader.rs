@@ -163,7 +163,7 @@ impl Reader {
         }
         let end = self.end + length;
         if self.buffer.len() < end {
-            // The allocator has zeros, so that what is read into it is not written before.
+            // Zeroed memory comes from the allocator as it is. `resize` would write every byte once more.
             let mut larger = vec![0; end.max(2 * self.buffer.len())];
             let (to, from) = (larger.get_mut(..self.end), self.buffer.get(..self.end));
             to.unwrap_or_default().copy_from_slice(from.unwrap_or_default());
