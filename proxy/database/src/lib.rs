@@ -12,6 +12,7 @@
 pub mod batch;
 pub mod behind;
 pub mod database;
+pub mod day;
 pub mod error;
 pub mod forms;
 pub mod gone;

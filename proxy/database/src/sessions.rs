@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use taximeter_ledger::{Correction, End, Place, PostBytes, join_payload};
 use taximeter_sessions::{DaySum, RunningRequest};
 
+use super::day::day_of;
 use super::post::Post;
 
-/// Microseconds of a day.
-const DAY_MICROS: i64 = 86_400_000_000;
 /// The first status that is an error.
 const ERROR_STATUS_MIN: u16 = 400;
 
@@ -83,12 +82,6 @@ impl NewSessions {
     pub fn into_sums(self) -> impl Iterator<Item = (SessionDay, DaySum)> {
         self.0.into_iter()
     }
-}
-
-/// The first instant of the UTC day of `at`, both in microseconds since 1970.
-#[must_use]
-pub const fn day_of(at: i64) -> i64 {
-    at.div_euclid(DAY_MICROS).saturating_mul(DAY_MICROS)
 }
 
 /// The session of a request on its day, if its client names one.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use taximeter_billing::Zone;
+use taximeter_database::day::{DAY_MICROS, day_of};
 use taximeter_database::gone::{GoneCause, GoneDay};
 use taximeter_ledger::{Correction, LedgerId, Place};
 use tokio_postgres::Row;
@@ -13,9 +14,6 @@ use uuid::Uuid;
 use super::fault::Fault;
 use super::link::Link;
 use super::schema;
-
-/// Microseconds of a day.
-const DAY_MICROS: i64 = 86_400_000_000;
 
 const LAST: &str = "SELECT max(day) FROM taximeter.gone_days";
 const LIST: &str = "
@@ -169,11 +167,6 @@ pub(super) fn remove(
     let removed = link.query_one(REMOVE, &given)?.try_get::<_, i64>(0)?.cast_unsigned();
     link.query(FORGET_SESSIONS, &[(&before, Type::INT8)])?;
     Ok(removed)
-}
-
-/// The first instant of the UTC day of `at`.
-const fn day_of(at: i64) -> i64 {
-    at.div_euclid(DAY_MICROS).saturating_mul(DAY_MICROS)
 }
 
 /// A ledger and an entry of it, from two columns.

@@ -10,11 +10,11 @@ use taximeter_journal::{CORRECTIONS, JournalError, Loss, REQUESTS};
 use taximeter_ledger::Position;
 
 use super::Location;
-use super::keeper::check_keeper;
-use super::sqlite::Sqlite;
 use taximeter_database::database::Rebuilt;
 use taximeter_database::error::StoreError;
 use taximeter_postgres::Postgres;
+use taximeter_sqlite::Sqlite;
+use taximeter_sqlite::keeper::check_keeper;
 
 /// Most faults of a kind that are told.
 const TOLD_MAX: usize = 100;

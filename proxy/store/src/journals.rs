@@ -6,9 +6,9 @@ use std::path::Path;
 use taximeter_database::error::ReadError;
 use taximeter_journal::{CORRECTIONS, REQUESTS, read};
 use taximeter_ledger::{Fault, FramedEntry, Kind};
+use taximeter_sqlite::keeper::may_write;
 
 use super::feed::{Entries, Feed, is_fed};
-use super::keeper::may_write;
 use super::rejected::set_aside;
 
 /// The journals of a data directory as feeds of the store: requests, then corrections. Entries that

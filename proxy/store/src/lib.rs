@@ -1,7 +1,7 @@
 //! The database that answers questions: this crate feeds it from the journals, and queries it.
 //!
-//! Begin with `database.rs` (what a database must do), then `feed.rs` (journals to batches) and
-//! `ask.rs` (questions).
+//! Begin with `feed.rs` (journals to batches) and `ask.rs` (questions). The crate `database` says what a
+//! database must do; `sqlite` and `postgres` do it.
 //!
 //! # Invariants
 //!
@@ -10,7 +10,7 @@
 //! - Feeding is idempotent. Each request is in the store once, even if several processes feed it at
 //!   the same time.
 //! - The key of a request is the id of its ledger and the sequence number of its entry. Requests get their
-//!   numbers in this order (`sqlite/ledgers.rs`). A journal that lost its tail gives sequence numbers
+//!   numbers in this order (`ledgers.rs` in `sqlite`). A journal that lost its tail gives sequence numbers
 //!   again: what is here keeps its key, and what is new comes behind all that is here.
 //! - Nothing is removed from the store but single requests, a day at a time, after the sums of their hours
 //!   are in a file. It survives a power cut, because the journal may drop
@@ -27,13 +27,9 @@
 //!
 //! # Layout
 //!
-//! `Database` says what a database must do. `sqlite/` and the crate `postgres` implement it. Shared code is
-//! next to it: `feed` (journals to batches), `rejected` (entries that cannot be read, one file
-//! each), `post` (the members that the store reads of a record), `forms` (what many requests have
-//! in common), `batch` (a batch, added up per hour), `granularity` (several hours in one sum),
-//! `ask` (questions), `audit` (whether the sums are those of the requests), `old_rows` (rows of an
-//! older version, for `convert`). A thread of `serve` feeds the store, and so does every command
-//! that queries it and may write it. Others only read it (`reading.rs`).
+//! `feed` (journals to batches), `rejected` (entries that cannot be read, one file each), `ask`
+//! (questions), `audit` (whether the sums are those of the requests). A thread of `serve` feeds the store,
+//! and so does every command that queries it and may write it. Others only read it (`reading.rs`).
 //!
 //! # Bills
 //!
@@ -63,31 +59,13 @@
 //! like any other. A run sets a mark in the database before its first correction and removes it
 //! after its last one. While the mark is there, no other run begins (`postgres/src/corrector.rs`).
 //!
-//! # SQLite and backups
-//!
-//! `taximeter backup` holds the write lock of the store while it copies (`sqlite/hold.rs`).
-//! Meanwhile nothing is fed. So the journal has everything that the store has, or more; no file of
-//! the journal is removed, and no page leaves SQLite's write-ahead log. Requests are not affected.
+//! # SQLite and PostgreSQL
 //!
 //! A gateway that feeds PostgreSQL notes this in its data directory (`fed.rs`). So a command that
 //! is pointed at the directory does not answer from the incomplete SQLite file there.
 //!
-//! # Files of days
-//!
-//! Requests leave SQLite for Parquet files (`columnar`), some of a UTC day of admission at a time, and the
-//! files of a day become one when the day is closed. `sealing` in `database` says when, `sqlite/sealer.rs` does it,
-//! and `sqlite/days.rs` says how. A table names the files that count. A request leaves in the transaction
-//! that names its file, so a crash at any step loses nothing and doubles nothing. Questions read tables
-//! and files as of one moment. PostgreSQL has no such files.
-//!
-//! Sums per hour of old months leave SQLite in the same way (`sqlite/hour_files.rs`). Each file says which
-//! requests and corrections its hours have, so that a store that is built anew does not add them again.
-//! Then details may go (`sqlite/retire.rs`, `gone.rs`, `details.rs`): the last entries of such a day stay, so
-//! that a journal that is read again does not bring them back.
-//!
-//! # PostgreSQL
-//!
-//! Each change takes one advisory lock first and keeps it to its end. So numbers become visible in
+//! Requests leave SQLite for files of days, and sums per hour for files of hours (`sqlite` says how,
+//! `seal_thread.rs` when). PostgreSQL has no such files. In PostgreSQL each change takes one advisory lock first and keeps it to its end. So numbers become visible in
 //! order, no two changes deadlock, and the hours need no row per gateway. `postgres/src/link.rs` puts a
 //! limit on every wait, and tries again what a deadlock undid. The feeder repeats every other
 //! failure, from the cursor of its journal. The tests start their server with
@@ -106,7 +84,6 @@ mod fed;
 mod feed;
 pub mod feeder;
 mod journals;
-mod keeper;
 mod models;
 mod reading;
 pub mod refusals;
@@ -115,7 +92,6 @@ mod room;
 pub mod seal_thread;
 mod sessions;
 pub mod signing;
-mod sqlite;
 pub mod statements;
 pub mod terms;
 pub mod verify;
@@ -133,10 +109,7 @@ pub use self::cursor::{Cursor, Order};
 pub use self::fed::FedStore;
 pub use self::feed::{Entries, Fed, Feed};
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
-pub use self::keeper::check_keeper;
 pub use self::room::{AtStart, Cleaner};
-pub use self::sqlite::Held as HeldStore;
-pub use self::sqlite::{DAYS, DaysForRoom, HOURS, OldDay, SealWork, Sealer};
 pub use taximeter_database::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry};
 pub use taximeter_database::database::{Filter, Written};
 pub use taximeter_database::error::{ReadError, StoreError};
@@ -144,10 +117,13 @@ pub use taximeter_database::gone::{GoneCause, GoneDay, GoneFile};
 pub(crate) use taximeter_database::granularity::Granularity;
 pub use taximeter_database::post::Post;
 pub use taximeter_database::sealing::SealPolicy;
+pub use taximeter_sqlite::Held as HeldStore;
+pub use taximeter_sqlite::keeper::check_keeper;
+pub use taximeter_sqlite::{DAYS, DaysForRoom, HOURS, OldDay, SealWork, Sealer};
 
-use self::sqlite::Sqlite;
 use taximeter_database::database::Database;
 use taximeter_postgres::Postgres;
+use taximeter_sqlite::Sqlite;
 
 /// An open store.
 #[derive(Debug)]

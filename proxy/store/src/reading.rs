@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use taximeter_database::database::Database as _;
 use taximeter_database::error::StoreError;
+use taximeter_sqlite::Sqlite;
+use taximeter_sqlite::keeper::may_write;
 
 use super::Store;
 use super::fed::FedStore;
 use super::feed::{Fed, Feed, is_kept};
-use super::keeper::may_write;
-use super::sqlite::Sqlite;
 
 /// How long a gateway may take to feed what its journal had.
 const FEEDING_WAIT_MAX: Duration = Duration::from_secs(5);

@@ -15,12 +15,12 @@ use taximeter_journal::{
     InStore, JournalError, Removed, Retention, WaitTurn, is_written, make_room,
 };
 use taximeter_ledger::Position;
+use taximeter_sqlite::{DaysForRoom, Sealer, Sqlite};
 use taximeter_system::clock;
 
 use super::Location;
 use super::feed::Fed;
 use super::journals::feeds;
-use super::sqlite::{DaysForRoom, Sealer, Sqlite};
 
 /// A start removes days for so long. The thread that seals removes others.
 const DAYS_TIME_MAX: Duration = Duration::from_secs(2);

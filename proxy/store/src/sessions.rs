@@ -5,15 +5,14 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use taximeter_billing::Period;
+use taximeter_database::day::{DAY_MICROS, day_of};
 use taximeter_database::error::StoreError;
-use taximeter_database::sessions::{WhichSessions, day_of};
+use taximeter_database::sessions::WhichSessions;
 use taximeter_ledger::{Correction, Record, RequestId};
 use taximeter_sessions::{DaySum, Listing, Request, Session, SessionBuilder, Top, TopBy};
 
 use super::Store;
 
-/// Microseconds of a day.
-const DAY_MICROS: i64 = 86_400_000_000;
 /// After so many sums it is asked whether to go on.
 const LOOK_SUMS: u64 = 4096;
 

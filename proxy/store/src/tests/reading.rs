@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use taximeter_sqlite::{LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX};
+
 use super::*;
-use crate::sqlite::{LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX};
 
 /// Feedings that make a log longer than it may be, many times over.
 const FEEDINGS_MAX: u32 = 3000;

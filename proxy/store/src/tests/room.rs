@@ -14,7 +14,6 @@ use super::removal::{journal_in, serve};
 use super::*;
 use crate::Location;
 use crate::room::Cleaner;
-use crate::sqlite::Sqlite;
 
 const REQUESTS: u32 = 60;
 

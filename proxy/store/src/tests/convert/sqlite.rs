@@ -4,7 +4,6 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use super::*;
-use crate::sqlite::Sqlite;
 
 /// Tables with rows in JSON, in place of those of today.
 const OLD_TABLES: &str = "

@@ -58,7 +58,7 @@ fn single_requests_of_a_gone_day_are_refused_and_others_are_shown() {
 fn a_file_that_went_while_it_was_asked_for_is_no_damage() {
     let dir = tempfile::tempdir().unwrap();
     let (_store, from) = without_a_day(&dir);
-    let sqlite = sqlite::Sqlite::open_to_read(dir.path()).unwrap().unwrap();
+    let sqlite = Sqlite::open_to_read(dir.path()).unwrap().unwrap();
     let fault = |name: &str| {
         let file = dir.path().join("days").join(name);
         sqlite.gone_meanwhile(StoreError::DayFile { file, source: "it is not there".into() })
@@ -85,12 +85,12 @@ fn a_listing_of_one_moment_that_meets_a_file_that_went_meanwhile_says_from_when_
         let mut sealer = sealer(dir.path());
         seal(&mut sealer, 9);
         seal(&mut sealer, 9);
-        let reader = sqlite::Sqlite::open_to_read(dir.path()).unwrap();
+        let reader = Sqlite::open_to_read(dir.path()).unwrap();
         let mut store = match kind {
             0 => Store::open(dir.path()).unwrap(),
             1 => Store { database: Box::new(reader.unwrap()), is_shared: false, read_in: None },
             _ => {
-                let copy = sqlite::Sqlite::copy(reader, dir.path()).unwrap();
+                let copy = Sqlite::copy(reader, dir.path()).unwrap();
                 Store { database: Box::new(copy), is_shared: false, read_in: None }
             }
         };

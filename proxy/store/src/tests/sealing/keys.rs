@@ -184,7 +184,7 @@ fn a_converted_store_of_which_all_requests_are_in_files_is_not_empty() {
     connection.execute(hidden, [i64::MIN]).unwrap();
     connection.pragma_update(None, "user_version", 5).unwrap();
     drop(connection);
-    assert!(sqlite::Sqlite::convert(dir.path()).unwrap().is_some());
+    assert!(Sqlite::convert(dir.path()).unwrap().is_some());
     let mut store = Store::open(dir.path()).unwrap();
     assert!(!store.is_empty().unwrap());
     assert_eq!(records(&mut store, &Filter::default(), None), before);

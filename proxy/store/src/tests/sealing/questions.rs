@@ -10,13 +10,22 @@ use super::*;
 
 const RIDES: u32 = 60;
 
+/// Few, so that few requests are too many.
+const AHEAD_BYTES_MAX: usize = 8 << 10;
+
+fn open_to_page() -> (TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let sqlite = Sqlite::open(dir.path()).unwrap().with_ahead_bytes_max(AHEAD_BYTES_MAX);
+    (dir, Store { database: Box::new(sqlite), is_shared: false, read_in: None })
+}
+
 fn at(number: u32) -> Timestamp {
     ride(number).started_at
 }
 
 /// Some requests and corrections are in files, others in the tables.
 fn stores(seed: u32) -> ([TempDir; 2], [Store; 2]) {
-    let [(dir, mut sealed), (other, mut twin)] = [open(), open()];
+    let [(dir, mut sealed), (other, mut twin)] = [open_to_page(), open()];
     let all: Vec<_> =
         (0..RIDES).map(|number| Record { seq: u64::from(number) + 1, ..ride(number) }).collect();
     let entries = journal(all.iter().cloned());
