@@ -6,6 +6,7 @@ mod file;
 mod footer;
 mod known;
 mod merge;
+mod of_session;
 mod pick;
 mod scan;
 mod totals;

@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use rust_decimal::Decimal;
 use taximeter_ledger::{
-    Counted, End, Gaps, Identity, Record, RecordCost, RecordError, RecordLine, RecordTiming,
-    RecordUsage, RequestId, Stages, TenantId, UnknownCost, UnknownCostReason,
+    Counted, Dimensions, End, Gaps, Identity, Record, RecordCost, RecordError, RecordLine,
+    RecordTiming, RecordUsage, RequestId, RequestKind, SessionSource, Stages, TenantId, UnknownCost,
+    UnknownCostReason,
 };
 use taximeter_pricing::{Condition, Flag, Member, Pass, Source, Usage};
 use uuid::Uuid;
@@ -260,6 +261,32 @@ fn timings() -> BoxedStrategy<RecordTiming> {
         .boxed()
 }
 
+/// What a request may be part of, also nothing.
+fn dimensions() -> BoxedStrategy<Option<Box<Dimensions>>> {
+    use RequestKind::{Compaction, Prewarm, Title};
+    use SessionSource::{Body, Derived, Header};
+    let names = (maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text());
+    let source = option::of(select(vec![Header, Body, Derived]));
+    let kind = option::of(select(vec![Prewarm, Compaction, Title]));
+    (names, source, kind, maps())
+        .prop_map(|(names, session_source, kind, tags)| {
+            let (session, agent, parent_agent, client, turn, end_user) = names;
+            let told = Dimensions {
+                session,
+                session_source,
+                agent,
+                parent_agent,
+                client,
+                turn,
+                end_user,
+                tags,
+                kind,
+            };
+            told.if_any()
+        })
+        .boxed()
+}
+
 fn client_ids(number: u32) -> impl Strategy<Value = String> {
     prop_oneof![
         texts(),
@@ -293,7 +320,8 @@ pub(crate) fn records(number: u32) -> BoxedStrategy<Record> {
     let some = (maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text());
     let all = (texts(), texts(), texts(), texts(), texts());
     let tools = btree_map(texts(), any::<u64>(), 0..3);
-    let rest = (error, vec(texts(), 0..3), maybe_text(), maps(), maps(), reasons, tools);
+    let told = (dimensions(), tools);
+    let rest = (error, vec(texts(), 0..3), maybe_text(), maps(), maps(), reasons, told);
     (
         words.boxed(),
         some.boxed(),
@@ -331,7 +359,8 @@ pub(crate) fn records(number: u32) -> BoxedStrategy<Record> {
                 error: rest.0,
                 finish_reasons: rest.1,
                 reported_cost: rest.2,
-                tools: rest.6,
+                dimensions: rest.6.0,
+                tools: rest.6.1,
                 labels: rest.3,
                 resource: rest.4,
                 cost_unknown: rest.5,

@@ -36,6 +36,9 @@ const PAGE_BYTES: usize = 64 << 10;
 /// Bytes of a dictionary that is tried for values that hardly ever repeat.
 const TRIED_DICTIONARY_BYTES: usize = 32 << 10;
 
+/// Bytes of a dictionary of names that come for a while: those of a row group's sessions.
+const NAMES_DICTIONARY_BYTES: usize = 512 << 10;
+
 /// The level of zstd that has the smallest memory.
 const FAST_LEVEL: i32 = 1;
 
@@ -54,6 +57,9 @@ pub struct Layout {
     dictionary_bytes: usize,
     /// Whether numbers and texts that hardly ever repeat may have a dictionary until it is full.
     tries_dictionaries: bool,
+    /// Columns of names that come again for a while, of which a file has many: requests of sessions that
+    /// run at the same time are side by side.
+    named: &'static [&'static str],
     /// Columns with the smallest and largest value of each page.
     searched: &'static [&'static str],
     /// The column whose values are found by a Bloom filter.
@@ -71,6 +77,7 @@ impl Layout {
         zstd_level: FAST_LEVEL,
         dictionary_bytes: 1 << 20,
         tries_dictionaries: false,
+        named: &[],
         searched: &[],
         found: None,
         sorted: &[],
@@ -82,6 +89,7 @@ impl Layout {
         zstd_level: 6,
         dictionary_bytes: TRIED_DICTIONARY_BYTES,
         tries_dictionaries: true,
+        named: &["session", "agent", "turn", "end_user"],
         searched: &["id", "tenant", "started_at"],
         found: Some("id"),
         sorted: &["tenant", "id"],
@@ -97,9 +105,19 @@ impl Layout {
     pub const HOURS: Self = Self {
         // The lines of all combinations of tenant and model that occur in an hour.
         dictionary_bytes: 1 << 20,
+        named: &[],
         searched: &["hour", "tenant"],
         found: None,
         sorted: &["hour", "tenant"],
+        ..Self::DAY
+    };
+
+    /// Sums of sessions of a day.
+    pub const SESSIONS: Self = Self {
+        searched: &["tenant", "session", "started_at"],
+        found: None,
+        named: &[],
+        sorted: &["tenant", "session"],
         ..Self::DAY
     };
 }
@@ -344,6 +362,10 @@ fn properties(layout: &Layout, fields: &[Field]) -> Result<Arc<WriterProperties>
             builder = builder
                 .set_column_dictionary_enabled(path.clone(), tries)
                 .set_column_dictionary_page_size_limit(path.clone(), TRIED_DICTIONARY_BYTES);
+        }
+        if layout.named.contains(&field.name) {
+            let bytes = NAMES_DICTIONARY_BYTES;
+            builder = builder.set_column_dictionary_page_size_limit(path.clone(), bytes);
         }
         if let Some(encoding) = field.encoding(layout.tries_dictionaries) {
             builder = builder.set_column_encoding(path, encoding);

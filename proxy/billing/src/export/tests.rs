@@ -233,9 +233,23 @@ fn column(stage: Stage) -> String {
     format!("stage_{}", stage.as_str())
 }
 
+/// What a request may be part of, beside its tags.
+const TOLD: [(&str, &str); 8] = [
+    ("session", "s-1"),
+    ("session_source", "header"),
+    ("agent", "a-1"),
+    ("parent_agent", "root"),
+    ("client", "codex/0.169"),
+    ("turn", "t-1"),
+    ("end_user", "u-1"),
+    ("kind", "title"),
+];
+
 /// With all that one may have.
 fn whole() -> Record {
     record(|record| {
+        TOLD.into_iter().for_each(|(member, value)| record[member] = json!(value));
+        record["tags"] = json!({"team": "search"});
         record["request_id"] = json!("a \"quoted\" \u{1f980}\n");
         record["labels"] = json!({"team": "se\"arch"});
         record["tools"] = json!({"exec": 2});
@@ -340,8 +354,10 @@ fn every_field_of_a_record_has_its_column() {
         ("conditions", json!(r#"{"speed":"fast"}"#)),
         ("flagged", json!(r#"{"input_tokens":["estimated"]}"#)),
         ("ledger", json!("0193e9a0-0000-7000-8000-00000000000c")),
+        ("tags", json!(r#"{"team":"search"}"#)),
     ];
     let mut expected = BTreeMap::from(expected.map(|(column, value)| (column.to_owned(), value)));
+    expected.extend(TOLD.map(|(column, value)| (column.to_owned(), json!(value))));
     expected.extend(absent().map(|column| (column, Value::Null)));
     assert_eq!(rows[0], expected);
 }

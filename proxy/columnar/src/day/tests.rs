@@ -4,6 +4,7 @@ mod by_entry;
 mod damage;
 mod merging;
 mod searching;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use jiff::Timestamp;
 use jiff::civil::{Date, date};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
-use taximeter_ledger::{Gaps, LedgerId, Place, Record, RecordError, Stages};
+use taximeter_ledger::{
+    Dimensions, Gaps, LedgerId, Place, Record, RecordError, RequestKind, SessionSource, Stages,
+};
 use uuid::Uuid;
 
 use super::*;
@@ -107,7 +110,7 @@ fn members_of_a_later_version_are_kept() {
     assert_eq!(rows(&file, RowFilter::default()), [(place(&whole), payload)]);
 }
 
-/// A file that `day FILE 20` (in `examples`) has written before records told tools.
+/// A file that `day FILE 20` (in `examples`) has written before records told tools and dimensions.
 const EARLY: &[u8] = include_bytes!("tests/early.parquet");
 
 #[test]
@@ -116,11 +119,13 @@ fn what_a_file_of_an_earlier_version_lacks_is_absent() {
     let found = rows(&early, RowFilter::default());
     assert_eq!(found.len(), 20);
     let decoded = found.iter().map(|(place, payload)| Record::decode(place.seq, payload).unwrap());
-    assert!(decoded.into_iter().all(|record| record.tools.is_empty()));
+    let tells_none = |record: Record| record.tools.is_empty() && record.dimensions.is_none();
+    assert!(decoded.into_iter().all(tells_none));
     assert_eq!(check(Arc::new(EARLY.to_vec()), &Expected::default()).unwrap().findings, []);
     // Merged with others it is a file as those of today.
     let mut called = record(1);
     called.tools.insert("exec".to_owned(), 2);
+    called.dimensions = Some(all_dimensions());
     let mut merged = writer(&SMALL);
     merge(&[early, open(sealed(&SMALL, vec![called.clone()]).file.out)], &mut merged).unwrap();
     let merged = open(merged.finish().unwrap().file.out);
@@ -128,6 +133,21 @@ fn what_a_file_of_an_earlier_version_lacks_is_absent() {
     assert_eq!(all.len(), 21);
     assert!(all.contains(&(place(&called), payload(&called))));
     assert!(found.iter().all(|row| all.contains(row)));
+}
+
+fn all_dimensions() -> Box<Dimensions> {
+    let name = |name: &str| Some(name.to_owned());
+    Box::new(Dimensions {
+        session: name("5f3f0c3a-4c1e-4d55-9a6b-0d4a5e3c2b1a"),
+        session_source: Some(SessionSource::Derived),
+        agent: name("root"),
+        parent_agent: name("main"),
+        client: name("codex/0.169"),
+        turn: name("1"),
+        end_user: name("8f14e45fceea167a5a36dedd4bea2543"),
+        tags: [("team".to_owned(), "search".to_owned())].into(),
+        kind: Some(RequestKind::Compaction),
+    })
 }
 
 /// Whether the columns of a record say all of it, so that its payload is not kept besides.
@@ -145,9 +165,11 @@ fn columns_say_all_of_a_record_that_is_not_extreme() {
         change(&mut record);
         record
     };
-    let all: [fn(&mut Record); 15] = [
+    let all: [fn(&mut Record); 17] = [
         |_| {},
         |it| it.tools = [("exec".to_owned(), 2), ("mcp:a/b".to_owned(), 1 << 40)].into(),
+        |it| it.dimensions = Some(all_dimensions()),
+        |it| it.dimensions = Dimensions { client: Some(String::new()), ..Default::default() }.if_any(),
         |it| it.request_id = it.id.to_string(),
         |it| it.error = Some(RecordError::default()),
         |it| it.usage.modalities = Some(BTreeMap::new()),

@@ -59,6 +59,21 @@ impl<R: ReadAt + 'static> KeptFile<R> {
         Ok(found)
     }
 
+    /// Of these rows those of pages that may have a text or an id in a column.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn may_have(
+        &self,
+        group: usize,
+        rows: &RowRanges,
+        column: usize,
+        value: &[u8],
+    ) -> Result<RowRanges, ReadError> {
+        let has = |least: &[u8], most: &[u8]| least <= value && value <= most;
+        Ok(common(rows, &self.pages_between(group, column, has)?))
+    }
+
     /// The rows of a group that `filter` may take, by the smallest and largest values of its pages.
     pub(crate) fn candidates(
         &self,

@@ -2,6 +2,7 @@
 
 mod column;
 mod cost;
+mod dimensions;
 mod request;
 mod usage;
 
@@ -9,11 +10,15 @@ pub(crate) use self::column::Column;
 pub(crate) use self::column::Set;
 
 /// Number of columns.
-pub(crate) const COUNT: usize = request::COLUMNS.len() + usage::COLUMNS.len() + cost::COLUMNS.len();
+pub(crate) const COUNT: usize = request::COLUMNS.len()
+    + dimensions::COLUMNS.len()
+    + usage::COLUMNS.len()
+    + cost::COLUMNS.len();
 
 /// All columns. They have the names of the members. If a name alone is not clear, it has the name
 /// of the outer object and `_` before it.
 pub(super) fn columns() -> impl Iterator<Item = &'static Column> + Clone {
-    const ALL: [&[Column]; 3] = [&request::COLUMNS, &usage::COLUMNS, &cost::COLUMNS];
+    const ALL: [&[Column]; 4] =
+        [&request::COLUMNS, &dimensions::COLUMNS, &usage::COLUMNS, &cost::COLUMNS];
     ALL.into_iter().flatten()
 }
