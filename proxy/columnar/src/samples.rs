@@ -11,8 +11,8 @@ use proptest::sample::{select, subsequence};
 use rust_decimal::Decimal;
 use taximeter_ledger::{
     Counted, Dimensions, End, Gaps, Identity, Record, RecordCost, RecordError, RecordLine,
-    RecordTiming, RecordUsage, RequestId, RequestKind, SessionSource, Stages, TenantId, UnknownCost,
-    UnknownCostReason,
+    RecordTiming, RecordUsage, RequestId, RequestKind, SessionSource, Stages, TenantId,
+    UnknownCost, UnknownCostReason,
 };
 use taximeter_pricing::{Condition, Flag, Member, Pass, Source, Usage};
 use uuid::Uuid;
@@ -265,7 +265,8 @@ fn timings() -> BoxedStrategy<RecordTiming> {
 fn dimensions() -> BoxedStrategy<Option<Box<Dimensions>>> {
     use RequestKind::{Compaction, Prewarm, Title};
     use SessionSource::{Body, Derived, Header};
-    let names = (maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text());
+    let names =
+        (maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text(), maybe_text());
     let source = option::of(select(vec![Header, Body, Derived]));
     let kind = option::of(select(vec![Prewarm, Compaction, Title]));
     (names, source, kind, maps())

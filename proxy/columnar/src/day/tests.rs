@@ -169,7 +169,10 @@ fn columns_say_all_of_a_record_that_is_not_extreme() {
         |_| {},
         |it| it.tools = [("exec".to_owned(), 2), ("mcp:a/b".to_owned(), 1 << 40)].into(),
         |it| it.dimensions = Some(all_dimensions()),
-        |it| it.dimensions = Dimensions { client: Some(String::new()), ..Default::default() }.if_any(),
+        |it| {
+            it.dimensions =
+                Dimensions { client: Some(String::new()), ..Default::default() }.if_any()
+        },
         |it| it.request_id = it.id.to_string(),
         |it| it.error = Some(RecordError::default()),
         |it| it.usage.modalities = Some(BTreeMap::new()),

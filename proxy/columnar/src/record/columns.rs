@@ -10,10 +10,8 @@ pub(crate) use self::column::Column;
 pub(crate) use self::column::Set;
 
 /// Number of columns.
-pub(crate) const COUNT: usize = request::COLUMNS.len()
-    + dimensions::COLUMNS.len()
-    + usage::COLUMNS.len()
-    + cost::COLUMNS.len();
+pub(crate) const COUNT: usize =
+    request::COLUMNS.len() + dimensions::COLUMNS.len() + usage::COLUMNS.len() + cost::COLUMNS.len();
 
 /// All columns. They have the names of the members. If a name alone is not clear, it has the name
 /// of the outer object and `_` before it.

@@ -33,7 +33,9 @@ fn told(number: u32) -> Dimensions {
         session_source: Some(SessionSource::Header),
         agent: if is_sub_agent { name(2, session) } else { Some("root".to_owned()) },
         parent_agent: is_sub_agent.then(|| "root".to_owned()),
-        client: Some(["codex/0.169", "claude-cli/2.1", "opencode/1.18"][session as usize % 3].into()),
+        client: Some(
+            ["codex/0.169", "claude-cli/2.1", "opencode/1.18"][session as usize % 3].into(),
+        ),
         turn: name(3, session * OF_SESSION + turn),
         ..Dimensions::default()
     }
@@ -78,12 +80,14 @@ fn the_requests_of_a_session_are_found_by_its_column() {
                 found.push(row.record.id);
             }
             let expected = records.iter().filter(|record| session_of(record) == session);
-            let is_asked = |it: &&Record| tenant.as_deref().is_none_or(|of| of == it.tenant.as_str());
+            let is_asked =
+                |it: &&Record| tenant.as_deref().is_none_or(|of| of == it.tenant.as_str());
             let expected: Vec<_> = expected.filter(is_asked).map(|record| record.id).collect();
             assert_eq!(found, expected, "{session} {tenant:?}");
         }
     }
-    let nobody = file.scan_session(&RowFilter::default(), "nobody").unwrap().next_row().unwrap().is_none();
+    let nobody =
+        file.scan_session(&RowFilter::default(), "nobody").unwrap().next_row().unwrap().is_none();
     assert!(nobody);
     // A file from before there was a column says nothing: who asks looks at each request.
     let early = open(EARLY.to_vec());
