@@ -24,7 +24,7 @@ const PURE: &[(&str, &[&str])] = &[
         "taximeter-billing",
         &["taximeter-columnar", "taximeter-json", "taximeter-ledger", "taximeter-pricing"],
     ),
-    ("taximeter-sessions", &["taximeter-billing", "taximeter-ledger"]),
+    ("taximeter-sessions", &["taximeter-billing", "taximeter-columnar", "taximeter-ledger"]),
     (
         "taximeter-database",
         &[

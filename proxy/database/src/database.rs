@@ -19,7 +19,7 @@ use super::error::StoreError;
 use super::gone::GoneDay;
 use super::granularity::Granularity;
 use super::post::Post;
-use super::sessions::WhichSessions;
+use super::sessions::{WhichSessions, is_of};
 
 /// What a store has, as nobody feeds it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +179,18 @@ pub trait Database: fmt::Debug + Send {
         tenant: Option<&str>,
         visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
+
+    /// The same of the requests of one session of `tenant`.
+    fn session_posts(
+        &mut self,
+        period: Period,
+        (tenant, session): (&str, &str),
+        visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.posts(period, Some(tenant), &mut |post| {
+            if is_of(post, session) { visit(post) } else { ControlFlow::Continue(()) }
+        })
+    }
 
     /// The same as [`admitted`](Self::admitted), not read yet, in place of what `page` has; and where
     /// more may follow.

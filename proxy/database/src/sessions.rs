@@ -33,10 +33,18 @@ pub struct WhichSessions<'a> {
     pub session: Option<&'a str>,
 }
 
-/// What requests and corrections that are new to the store add to their sessions. In one order always, so
-/// that those who write several rows at the same time never wait for each other in a circle.
+/// Sums in one order always, so that those who write several rows at the same time never wait for each
+/// other in a circle.
+pub type Sums = BTreeMap<SessionDay, DaySum>;
+
+/// What requests and corrections that are new to the store add to their sessions.
 #[derive(Debug, Default)]
-pub struct NewSessions(BTreeMap<SessionDay, DaySum>);
+pub struct NewSessions {
+    /// What requests add.
+    pub requests: Sums,
+    /// What corrections change.
+    pub corrections: Sums,
+}
 
 impl NewSessions {
     /// Adds a request that was not in the store, if its client names a session.
@@ -55,33 +63,42 @@ impl NewSessions {
     /// The same of a request that no batch has.
     pub fn add_read(&mut self, post: &Post<'_>) {
         if let Some((day, request)) = of_session(post) {
-            self.add(day, DaySum::of(&request));
+            add(&mut self.requests, day, DaySum::of(&request));
         }
     }
 
     /// Adds a correction that was not in the store, of the request `post`.
     pub fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
         if let Some((day, request)) = of_session(post) {
-            self.add(day, DaySum::corrected(&request, correction));
-        }
-    }
-
-    fn add(&mut self, day: SessionDay, sum: DaySum) {
-        match self.0.get_mut(&day) {
-            Some(known) => known.add(&sum),
-            None => drop(self.0.insert(day, sum)),
+            add(&mut self.corrections, day, DaySum::corrected(&request, correction));
         }
     }
 
     /// How many sums there are.
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.requests.len() + self.corrections.len()
     }
 
-    /// The sums, in order.
+    /// All sums, in order.
     pub fn into_sums(self) -> impl Iterator<Item = (SessionDay, DaySum)> {
-        self.0.into_iter()
+        let mut sums = self.requests;
+        self.corrections.into_iter().for_each(|(day, sum)| add(&mut sums, day, sum));
+        sums.into_iter()
     }
+}
+
+fn add(sums: &mut Sums, day: SessionDay, sum: DaySum) {
+    match sums.get_mut(&day) {
+        Some(known) => known.add(&sum),
+        None => drop(sums.insert(day, sum)),
+    }
+}
+
+/// Whether a request is of a session of this name.
+#[must_use]
+pub fn is_of(post: &Post<'_>, session: &str) -> bool {
+    let dimensions = post.view().dimensions.as_deref();
+    dimensions.and_then(|dimensions| dimensions.session.as_deref()) == Some(session)
 }
 
 /// The session of a request on its day, if its client names one.

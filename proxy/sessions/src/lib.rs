@@ -5,6 +5,7 @@
 //! Request… ─▶ SessionBuilder ─▶ Session      one session, opened
 //! Session ─▶ table                           for a terminal; as JSON it is what the API answers
 //! DaySum… ─▶ Top ─▶ Listing                  what sessions add up to, by day; the dearest ones
+//! DaySum… ─▶ SessionsWriter                  those of a day that is closed, in a file (`day_file.rs`)
 //! ```
 //!
 //! Begin with `request.rs` (what is read of a request), then `session.rs`. `tree.rs` has the rule for
@@ -24,6 +25,7 @@
 
 mod agent_set;
 mod codec;
+mod day_file;
 mod day_sum;
 mod listing;
 mod listing_table;
@@ -44,6 +46,10 @@ mod fixtures;
 mod tests;
 
 pub use codec::Malformed;
+pub use day_file::{
+    SealedSessions, SessionRow, SessionRows, SessionsFile, SessionsFooter, SessionsWriter,
+    check_sessions,
+};
 pub use day_sum::{DaySum, RunningRequest};
 pub use listing::{Listed, Listing, Top, TopBy};
 pub use listing_table::listing_table;

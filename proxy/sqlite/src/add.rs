@@ -1,7 +1,5 @@
 //! Adds a batch to the SQLite tables.
 
-use std::sync::Arc;
-
 use rusqlite::{Connection, OptionalExtension, params};
 use taximeter_database::batch::{Added, Amendment, Batch, NewHours, NewPost};
 use taximeter_database::post::Post;
@@ -52,8 +50,7 @@ pub(super) fn batch(
     let keys = batch.posts.iter();
     let keys = keys.map(|post| (post.numbers.started_at.as_microsecond(), post.bytes.id));
     let sealed = days::sealed(days, keys)?;
-    let covers = Arc::clone(&left.covers);
-    let mut requests = Requests::of(connection, known, batch, (hours, covers), waiting)?;
+    let mut requests = Requests::of(connection, known, batch, (hours, left.clone()), waiting)?;
     let is_here = |post: &&NewPost<'_>| {
         let at = post.numbers.started_at.as_microsecond();
         sealed.contains(&post.bytes.id) || left.gone.has(at, post.place)

@@ -19,6 +19,8 @@ mod page;
 mod read_ahead;
 mod seal;
 mod selection;
+mod session_files;
+mod session_posts;
 mod tidy;
 mod window;
 
@@ -31,7 +33,7 @@ pub(super) use self::behind::{behind, first_entry, lacked};
 pub(super) use self::check::check;
 pub(super) use self::count::{corrections, count_corrections, entries, key_of_last, tenants};
 pub(super) use self::folder::{
-    FOLDER, NewFile, UNFINISHED, day_names, lock, names, remove as remove_file,
+    FOLDER, NewFile, UNFINISHED, day_names, lock, names, remove as remove_file, sessions_name,
 };
 pub(super) use self::known::{find, sealed};
 pub(super) use self::list::{LiveFile, add, all, are_there, names_of, remove as unlist};
@@ -39,6 +41,12 @@ pub(super) use self::merge::{merge, replace};
 pub(super) use self::open::{Days, FileFault, found, lifted};
 pub(super) use self::page::{admitted, admitted_before, posts, written};
 pub(super) use self::seal::{Interrupt, PART_ROWS_MAX, Sealing, leave, seal};
+pub(super) use self::session_files::{
+    LiveSessions, SessionCovers, adopt_sessions, all_sessions, check_file_of_sessions,
+    forget_damaged_sessions, name_sessions, open_sessions, session_names, sessions_described,
+    sessions_of, unname_sessions,
+};
+pub(super) use self::session_posts::session_posts;
 pub(super) use self::tidy::{leftovers, remove};
 
 /// A store that has all of its requests in files does not look empty. Needs an open transaction.

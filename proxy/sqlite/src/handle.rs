@@ -216,6 +216,9 @@ impl Sqlite {
         if copy.version()? != schema::VERSION {
             copy.make_tables()?;
         }
+        if !copy.ask(sessions::are_kept)? {
+            copy.change(sessions::create)?;
+        }
         Ok(copy)
     }
 

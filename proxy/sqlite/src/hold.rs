@@ -107,14 +107,25 @@ impl Held {
         };
         let mut files: Vec<_> = files.map_err(unavailable)?;
         let hours = data_dir.join(hour_files::FOLDER);
-        let [of_days, of_hours] = match &connection {
-            Some(connection) => [days::names_of(connection), hour_files::names_of(connection)]
-                .map(|names| names.map_err(|error| fault(path, error))),
+        let in_days = data_dir.join(FOLDER);
+        let [of_days, of_sessions, of_hours] = match &connection {
+            Some(connection) => [
+                days::names_of(connection),
+                days::all_sessions(connection)
+                    .map(|files| files.into_iter().map(|file| file.name).collect()),
+                hour_files::names_of(connection),
+            ]
+            .map(|names| names.map_err(|error| fault(path, error))),
             // Nobody writes, so that the folders do not change.
-            None => [days::day_names(&data_dir.join(FOLDER)), hour_files::file_names(&hours)]
-                .map(|names| names.map_err(unavailable)),
+            None => [
+                days::day_names(&in_days),
+                days::session_names(&in_days),
+                hour_files::file_names(&hours),
+            ]
+            .map(|names| names.map_err(unavailable)),
         };
-        for (names, folder) in [(of_days?, FOLDER), (of_hours?, hour_files::FOLDER)] {
+        let folders = [FOLDER, FOLDER, hour_files::FOLDER];
+        for (names, folder) in [of_days?, of_sessions?, of_hours?].into_iter().zip(folders) {
             for name in names.into_iter().map(|name| format!("{folder}/{name}")) {
                 let file = data_dir.join(&name);
                 let opened = File::open(&file).map_err(|error| {

@@ -11,6 +11,7 @@ use taximeter_billing::{HourKey, LineKey};
 use taximeter_database::forms::Form;
 use taximeter_database::granularity::Numbered;
 
+use super::days::SessionCovers;
 use super::gone::Gone;
 use super::hour_files::Covers;
 use super::ledgers::End;
@@ -54,6 +55,8 @@ pub(super) struct Known {
 pub(super) struct Left {
     /// The hours that files have.
     pub(super) covers: Arc<Covers>,
+    /// The requests whose sessions files have.
+    pub(super) sessions: Arc<SessionCovers>,
     /// The requests whose details are gone.
     pub(super) gone: Arc<Gone>,
 }
@@ -80,7 +83,8 @@ impl Known {
             return Ok(left.clone());
         }
         let covers = Arc::new(Covers::read(connection)?);
-        let left = Left { covers, gone: Arc::new(Gone::read(connection)?) };
+        let sessions = Arc::new(SessionCovers::read(connection)?);
+        let left = Left { covers, sessions, gone: Arc::new(Gone::read(connection)?) };
         Ok(self.left.insert(left).clone())
     }
 

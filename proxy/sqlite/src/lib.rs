@@ -18,6 +18,9 @@
 //! that names its file, so a crash at any step loses nothing and doubles nothing. Questions read tables
 //! and files as of one moment.
 //!
+//! What sessions of agents add up to on a day that is closed leaves its table for a file beside that of the
+//! day (`days/session_files.rs`), and goes with it.
+//!
 //! Sums per hour of old months leave in the same way (`hour_files.rs`). Each file says which requests and
 //! corrections its hours have, so that a store that is built anew does not add them again. Then details may
 //! go (`retire.rs`, `gone.rs`): the last entries of such a day stay, so that a journal that is read again
@@ -35,6 +38,7 @@ mod add;
 mod ask;
 mod columns;
 mod convert;
+mod day_entries;
 mod days;
 mod digest;
 mod files;
@@ -59,6 +63,7 @@ mod requests;
 mod retire;
 mod schema;
 mod sealer;
+mod session_sealing;
 mod sessions;
 mod shrink;
 mod statements;
@@ -230,6 +235,10 @@ impl Database for Sqlite {
                 sound.requests += file.requests;
             }
         }
+        for file in self.ask(days::all_sessions)? {
+            let days = &self.days;
+            self.ask(|connection| days::check_file_of_sessions(connection, days, &file, tell))?;
+        }
         Ok(sound)
     }
 
@@ -286,7 +295,18 @@ impl Database for Sqlite {
         which: WhichSessions<'_>,
         visit: &mut dyn FnMut(&str, &str, DaySum) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        self.ask(|connection| sessions::visit(connection, which, visit))
+        self.ask_all(|connection, days| sessions::visit(connection, days, which, visit))
+    }
+
+    fn session_posts(
+        &mut self,
+        period: Period,
+        session: (&str, &str),
+        visit: &mut dyn FnMut(&Post<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.ask_all(|connection, days| {
+            days::session_posts(connection, days, period, session, visit)
+        })
     }
 
     fn posts(

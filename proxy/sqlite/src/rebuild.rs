@@ -50,6 +50,7 @@ const SET_ASIDE: &str = "
     DROP TABLE combinations;
     DROP TABLE lines;
     DROP TABLE IF EXISTS sessions;
+    DROP TABLE IF EXISTS session_changes;
     DROP TABLE cursors;
     CREATE INDEX old_admission ON old_requests (started_at, id)";
 const REPLACE: &str = "
@@ -85,11 +86,12 @@ pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
 /// Adds the requests of all files of days to the hours. Needs an open transaction.
 pub(super) fn add_days(connection: &Connection, days: &mut Days) -> rusqlite::Result<()> {
     days.list(connection)?;
+    days::forget_damaged_sessions(connection, days)?;
     let (files, mut known) = (days.files(), Known::default());
-    let Left { covers, .. } = known.left(connection)?;
+    let left = known.left(connection)?;
     for file in &*files {
         let opened = days.open(file)?;
-        add_file(connection, &mut known, &covers, &opened)
+        add_file(connection, &mut known, &left, &opened)
             .map_err(|error| days.fault_in(&file.name, error))?;
     }
     days::keep_first_number(connection, days)
@@ -104,14 +106,19 @@ pub(super) fn adopt(
 ) -> rusqlite::Result<()> {
     lost::look_later(connection)?;
     hour_files::adopt(connection, hour_files)?;
+    let found = days::found_files(days)?;
+    for found in &found {
+        days::adopt_sessions(connection, days, found)?;
+    }
     let mut known = Known::default();
-    let Left { covers, .. } = known.left(connection)?;
-    for found in days::found_files(days)? {
-        let times = add_file(connection, &mut known, &covers, &found.day)
+    let left = known.left(connection)?;
+    for found in found {
+        let times = add_file(connection, &mut known, &left, &found.day)
             .map_err(|error| days.fault_in(&found.name, error))?;
         days::add(connection, &found.described(days, times)?)?;
     }
-    note_gone(connection, &covers)?;
+    let covers = &left.covers;
+    note_gone(connection, covers)?;
     if covers.days().next().is_some() {
         ledgers::keep_numbers(connection, 1)?;
     }
@@ -145,7 +152,7 @@ fn note_gone(connection: &Connection, covers: &Covers) -> rusqlite::Result<()> {
 fn add_file(
     connection: &Connection,
     known: &mut Known,
-    covers: &Covers,
+    left: &Left,
     file: &DayFile<File>,
 ) -> Result<(i64, i64), FileFault> {
     let (mut first, mut last) = (i64::MAX, i64::MIN);
@@ -156,10 +163,12 @@ fn add_file(
         let post = Post::read(place, row.payload).map_err(|error| unreadable(2, error))?;
         let at = row.record.started_at.as_microsecond();
         (first, last) = (first.min(at), last.max(at));
-        if !covers.has_request(at, place) {
+        if !left.covers.has_request(at, place) {
             sums.add_read(&post);
         }
-        sums.sessions.add_read(&post);
+        if !left.sessions.has_request(at, place) {
+            sums.sessions.add_read(&post);
+        }
         if sums.count() > SUMS_MAX {
             new_hours::add(connection, known, std::mem::take(&mut sums))?;
         }

@@ -1,6 +1,6 @@
 //! Adds requests to their table, in the order of their entries.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
@@ -10,8 +10,7 @@ use taximeter_database::post::Post;
 use taximeter_ledger::{Correction, RequestId};
 
 use super::ask::{self, unreadable};
-use super::hour_files::Covers;
-use super::known::Known;
+use super::known::{Known, Left};
 use super::ledgers::End;
 
 // A number that is not named is simply the next one: SQLite then keeps no copy of the pages that the
@@ -51,8 +50,8 @@ pub(super) struct Requests<'a, 'b> {
     batch: &'a Batch<'b>,
     /// What the new ones add up to.
     hours: &'a mut NewHours,
-    /// The hours that files have.
-    covers: Arc<Covers>,
+    /// What has left the tables.
+    left: Left,
     /// Whether corrections wait for their requests.
     is_awaited: bool,
     end: End,
@@ -71,7 +70,7 @@ impl<'a, 'b> Requests<'a, 'b> {
         connection: &'a Connection,
         known: &'a mut Known,
         batch: &'a Batch<'b>,
-        (hours, covers): (&'a mut NewHours, Arc<Covers>),
+        (hours, left): (&'a mut NewHours, Left),
         is_awaited: bool,
     ) -> rusqlite::Result<Self> {
         let end = known.end.take().map_or_else(|| End::read(connection), Ok)?;
@@ -80,7 +79,7 @@ impl<'a, 'b> Requests<'a, 'b> {
             known,
             batch,
             hours,
-            covers,
+            left,
             is_awaited,
             end,
             forms: vec![None; batch.forms.count()],
@@ -147,10 +146,12 @@ impl<'a, 'b> Requests<'a, 'b> {
         }
         for (at, post, _) in rows {
             self.added += 1;
-            if !self.covers.has_request(*at, post.place) {
+            if !self.left.covers.has_request(*at, post.place) {
                 self.hours.add_post(self.batch, post);
             }
-            self.hours.sessions.add_post(post.place, &post.bytes);
+            if post.bytes.has_dimensions() && !self.left.sessions.has_request(*at, post.place) {
+                self.hours.sessions.add_post(post.place, &post.bytes);
+            }
             if self.is_awaited {
                 add_waiting(self.connection, post, self.hours)?;
             }

@@ -11,7 +11,7 @@ use taximeter_database::gone::{GoneCause, GoneDay};
 use taximeter_database::sealing::SealPolicy;
 use taximeter_ledger::LedgerId;
 
-use super::days::{self, Interrupt, LiveFile};
+use super::days::{self, Interrupt, LiveFile, LiveSessions};
 use super::gone::{self, FileOf, GoneRow};
 use super::hour_files::{self, HourSealing};
 use super::log::LOG_BYTES_MAX;
@@ -80,7 +80,8 @@ impl Sealer {
         for _ in 0..TRIES_MAX {
             let files = self.files_of(day)?;
             self.keep_hours(day, &|| true)?;
-            let row = self.gone_row(&files, now, cause)?;
+            let sessions = self.sqlite.ask(|connection| days::sessions_of(connection, day))?;
+            let row = self.gone_row(&files, sessions.as_ref(), (now, cause))?;
             let gone = row.clone().shown();
             let has_gone = self.sqlite.change(|connection| {
                 // Somebody has added to the day since.
@@ -97,7 +98,9 @@ impl Sealer {
                 Ok(true)
             })?;
             if has_gone {
-                let names: Vec<_> = files.into_iter().map(|file| file.name).collect();
+                let of_sessions = sessions.map(|file| file.name);
+                let names: Vec<_> =
+                    files.into_iter().map(|file| file.name).chain(of_sessions).collect();
                 // The day has gone, whatever becomes of its files now.
                 let _ = self.sqlite.change_with_days(|_, days| days::remove(days, &names));
                 return Ok(gone);
@@ -222,8 +225,8 @@ impl Sealer {
     fn gone_row(
         &mut self,
         files: &[LiveFile],
-        now: Timestamp,
-        cause: GoneCause,
+        sessions: Option<&LiveSessions>,
+        (now, cause): (Timestamp, GoneCause),
     ) -> Result<GoneRow, StoreError> {
         let mut ledgers = BTreeMap::<LedgerId, u64>::new();
         self.sqlite.ask_all(|_, days| {
@@ -235,11 +238,13 @@ impl Sealer {
             }
             Ok(())
         })?;
-        let described = |file: &LiveFile| FileOf {
-            name: file.name.clone(),
-            bytes: file.bytes,
-            sha256: hex(&file.sha256),
+        let described = |name: &str, bytes, sha256: &[u8; 32]| FileOf {
+            name: name.to_owned(),
+            bytes,
+            sha256: hex(sha256),
         };
+        let of_requests = files.iter().map(|it| described(&it.name, it.bytes, &it.sha256));
+        let of_sessions = sessions.map(|it| described(&it.name, it.bytes, &it.sha256));
         Ok(GoneRow {
             day: files.first().map_or(0, |file| file.day),
             requests: files.iter().map(|file| file.requests).sum(),
@@ -247,7 +252,7 @@ impl Sealer {
                 files.iter().map(|file| file.first).min().unwrap_or(i64::MAX),
                 files.iter().map(|file| file.last).max().unwrap_or(i64::MIN),
             ),
-            files: files.iter().map(described).collect(),
+            files: of_requests.chain(of_sessions).collect(),
             ledgers,
             gone_at: now.as_microsecond(),
             cause,

@@ -14,7 +14,9 @@
 //! `hours` holds the sums of requests and corrections. Its rows are narrow: values that repeat
 //! every hour are in `combinations` and `lines`. Decimals are exact texts.
 //!
-//! `sessions` holds what sessions of agents add up to, by day. It goes with the details of its days.
+//! `sessions` holds what sessions of agents add up to, by day, and `session_changes` what corrections
+//! change of that. They go with the details of their days. `session_files` is the list of the files that
+//! have sums which left `sessions`.
 //!
 //! `days` is the list of the files in the folder `days` that have requests which left `requests`. A
 //! file that it does not name has nothing that counts. Numbers of requests are never given again:

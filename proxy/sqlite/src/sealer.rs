@@ -21,6 +21,7 @@ use super::kept_tables;
 use super::ledgers;
 use super::log::LOG_BYTES_MAX;
 use super::reached;
+use super::session_sealing;
 
 const NEXT: &str = "SELECT min(started_at) FROM requests WHERE started_at >= ?1";
 const COUNT: &str = "
@@ -220,6 +221,7 @@ impl Sealer {
             }
         }
         work.misfits = misfits.into_values().sum();
+        self.seal_sessions(&mut work, go_on)?;
         if work.sealed > 0 && go_on() {
             self.forget_forms()?;
         }
@@ -250,6 +252,26 @@ impl Sealer {
         // Who reads what was before keeps the log long until later.
         let _ = sqlite.shorten_log(LOG_BYTES_MAX);
         Ok(part.file.requests)
+    }
+
+    /// Sums of sessions of closed days leave their table for a file beside that of the day.
+    fn seal_sessions(
+        &mut self,
+        work: &mut SealWork,
+        go_on: &Interrupt<'_>,
+    ) -> Result<(), StoreError> {
+        for day in self.sqlite.ask(session_sealing::due)? {
+            let Self { sqlite, gateway, .. } = self;
+            let part = sqlite.ask_all(|connection, days| {
+                session_sealing::seal(connection, days, (gateway, day), go_on)
+            });
+            let part = work.unless_damaged(part)?.flatten();
+            let Some(part) = part.filter(|_| go_on()) else { continue };
+            // Where something came meanwhile, the next call writes the file again.
+            sqlite.change(|connection| session_sealing::leave(connection, &part))?;
+            let _ = sqlite.shorten_log(LOG_BYTES_MAX);
+        }
+        Ok(())
     }
 
     /// Files that are one now.

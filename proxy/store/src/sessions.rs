@@ -7,12 +7,16 @@ use jiff::Timestamp;
 use taximeter_billing::Period;
 use taximeter_database::day::{DAY_MICROS, day_of};
 use taximeter_database::error::StoreError;
-use taximeter_database::sessions::WhichSessions;
+use taximeter_database::post::Post;
+use taximeter_database::sessions::{WhichSessions, is_of};
 use taximeter_ledger::{Correction, Record, RequestId};
 use taximeter_sessions::{DaySum, Listing, Request, Session, SessionBuilder, Top, TopBy};
 
 use super::Store;
 
+/// Most requests of a session and day that are found one by one, and held for that. Of a day with more all
+/// requests are read.
+const FOUND_MAX: u64 = 16_384;
 /// After so many sums it is asked whether to go on.
 const LOOK_SUMS: u64 = 4096;
 
@@ -93,9 +97,8 @@ impl Store {
             corrections.entry(correction.corrects).or_default().push(correction.clone());
             ControlFlow::Continue(())
         })?;
-        self.database.posts(period, Some(tenant), &mut |post| {
-            let dimensions = post.view().dimensions.as_deref();
-            if dimensions.and_then(|it| it.session.as_deref()) == Some(session)
+        let mut add = |post: &Post<'_>| {
+            if is_of(post, session)
                 && let Ok(record) = post.whole()
             {
                 let corrections = corrections.remove(&record.id).unwrap_or_default();
@@ -103,7 +106,11 @@ impl Store {
                 builder.add(Request::from(&corrections.iter().fold(record, apply)));
             }
             ControlFlow::Continue(())
-        })
+        };
+        if sum.sums.requests > FOUND_MAX {
+            return self.database.posts(period, Some(tenant), &mut add);
+        }
+        self.database.session_posts(period, (tenant, session), &mut add)
     }
 }
 

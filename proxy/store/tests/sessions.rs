@@ -2,7 +2,8 @@
 #![cfg(test)]
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
@@ -14,7 +15,7 @@ use taximeter_ledger::{
 };
 use taximeter_sessions::{Listing, Request, Session, SessionBuilder, Sums, TopBy};
 use taximeter_store::samples::{feed, journal, record, segment};
-use taximeter_store::{Feed, GoneCause, SealPolicy, Sealer, Store, StoreError};
+use taximeter_store::{Feed, GoneCause, SealPolicy, SealWork, Sealer, Store, StoreError};
 use taximeter_tests::postgres::shared;
 use uuid::Uuid;
 
@@ -201,6 +202,139 @@ proptest! {
     }
 }
 
+/// Seals the first days of November.
+fn seal(dir: &Path, days: i64) -> SealWork {
+    let november: Timestamp = "2026-11-01T00:00:00Z".parse().unwrap();
+    let closed_until = november + SignedDuration::from_hours(24 * days);
+    let policy = SealPolicy { closed_until, ..SealPolicy::default() };
+    let mut sealer = sealer(dir).with_rows_max(5);
+    let newest = sealer.newest().unwrap();
+    sealer.work(&policy, newest, &|| true).unwrap()
+}
+
+/// The files of sessions.
+fn session_files(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir.join("days")) else { return Vec::new() };
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "sessions"));
+    paths.sort();
+    paths
+}
+
+/// How many sums of requests are in the table.
+fn rows(dir: &Path) -> u32 {
+    let store = rusqlite::Connection::open(dir.join("store.sqlite")).unwrap();
+    store.query_row("SELECT count(*) FROM sessions", (), |row| row.get(0)).unwrap()
+}
+
+/// Removes the store and what belongs to it, but not its files of days.
+fn lose_store(dir: &Path) {
+    for name in ["store.sqlite", "store.sqlite-wal", "store.sqlite-shm"] {
+        let _ = fs::remove_file(dir.join(name));
+    }
+}
+
+/// The same story, with days that are sealed before all of their requests are there, and after.
+fn tell_sealing((records, changes, cut): &Story, days: [i64; 2]) {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let posts = journal(records.clone());
+    let (first, last) = posts.split_at(*cut);
+    let entry = |change: &Correction| Entry::Correction(Box::new(change.clone()));
+    let amendments = segment(1, changes.iter().map(entry));
+    let mut store = Store::open(dir).unwrap();
+    store.catch_up(&mut [feed(first)]).unwrap();
+    seal(dir, days[0]);
+    check(&mut store, &made(&records[..*cut], &[]));
+    store.catch_up(&mut [corrections(&amendments)]).unwrap();
+    store.catch_up(&mut [feed(&posts)]).unwrap();
+    let expected = made(records, changes);
+    check(&mut store, &expected);
+    seal(dir, days[1]);
+    check(&mut store, &expected);
+    store.rebuild(&mut [feed(&posts), corrections(&amendments)]).unwrap();
+    check(&mut store, &expected);
+    store.rebuild(&mut [feed(last)]).unwrap();
+    check(&mut store, &expected);
+    drop(store);
+    lose_store(dir);
+    let mut store = Store::open(dir).unwrap();
+    store.catch_up(&mut [feed(&posts), corrections(&amendments)]).unwrap();
+    check(&mut store, &expected);
+    // What is damaged is made anew, and then again a file.
+    let files = session_files(dir);
+    files.iter().for_each(|path| fs::write(path, b"no file").unwrap());
+    store.rebuild(&mut [feed(last)]).unwrap();
+    check(&mut store, &expected);
+    seal(dir, days[1]);
+    check(&mut store, &expected);
+    assert_eq!(session_files(dir), files);
+    let found = files.iter().filter(|path| fs::metadata(path).unwrap().len() < 100).count();
+    assert_eq!(found, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn sessions_of_days_that_are_sealed_are_what_their_requests_and_corrections_say(
+        story in stories(),
+        days in prop::array::uniform2(0..9_i64),
+    ) {
+        tell_sealing(&story, days);
+    }
+}
+
+#[test]
+fn sums_of_closed_days_are_in_files_that_are_opened_when_the_store_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let records: Vec<_> = (0..18).map(|number| ride_of(number, Some(0), 0, None)).collect();
+    let posts = journal(records.clone());
+    let mut store = Store::open(dir).unwrap();
+    store.catch_up(&mut [feed(&posts)]).unwrap();
+    seal(dir, 2);
+    assert_eq!((session_files(dir).len(), rows(dir)), (2, 1));
+    drop(store);
+    lose_store(dir);
+    // The sums of the files are not made anew.
+    drop(Store::open(dir).unwrap());
+    assert_eq!(rows(dir), 0);
+    let mut store = Store::open(dir).unwrap();
+    store.catch_up(&mut [feed(&posts)]).unwrap();
+    assert_eq!(rows(dir), 1);
+    check(&mut store, &made(&records, &[]));
+    let work = seal(dir, 2);
+    assert_eq!((work, session_files(dir).len()), (SealWork::default(), 2));
+}
+
+#[test]
+fn a_file_of_sessions_that_is_damaged_is_told_and_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let records: Vec<_> = (0..12).map(|number| ride_of(number, Some(0), 0, None)).collect();
+    let mut store = Store::open(dir).unwrap();
+    store.catch_up(&mut [feed(&journal(records))]).unwrap();
+    seal(dir, 1);
+    let path = session_files(dir).remove(0);
+    let whole = fs::read(&path).unwrap();
+    for at in (0..whole.len()).step_by(97) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        fs::write(&path, damaged).unwrap();
+        let listed = store.sessions(always(), None, (TopBy::Cost, 9), || false);
+        let told = listed.is_err() || store.session("0", None).is_err();
+        let right = list_if(listed).is_none_or(|listing| listing.total.requests == 12);
+        assert!(told || right, "byte {at}");
+    }
+    fs::remove_file(&path).unwrap();
+    let told = store.session("0", None).unwrap_err().to_string();
+    assert!(told.contains("2026-11-01.sessions"), "{told}");
+}
+
+fn list_if(listed: Result<Option<Listing>, StoreError>) -> Option<Listing> {
+    listed.ok().flatten()
+}
+
 #[test]
 fn a_list_has_the_days_of_its_period_alone() {
     let records: Vec<_> = (0..12).map(|number| ride_of(number, Some(0), 0, None)).collect();
@@ -242,7 +376,10 @@ fn the_sums_of_a_day_go_with_its_details() {
     let newest = sealer.newest().unwrap();
     assert_eq!(sealer.work(&policy, newest, &|| true).unwrap().sealed, 12);
     assert_eq!(list(&mut store, always(), None).total.requests, 12);
-    sealer.remove_oldest_day(closed_until, GoneCause::Age).unwrap().unwrap();
+    assert_eq!(session_files(dir.path()).len(), 2);
+    let gone = sealer.remove_oldest_day(closed_until, GoneCause::Age).unwrap().unwrap();
+    assert!(gone.files.iter().any(|file| file.name == "2026-11-01.sessions"), "{gone:?}");
+    assert_eq!(session_files(dir.path()).len(), 1);
     let left = made(&records[6..], &[]);
     let sums: Vec<_> = left.values().map(|session| session.sums.clone()).collect();
     assert_eq!(listed(&mut store).into_values().collect::<Vec<_>>(), sums);

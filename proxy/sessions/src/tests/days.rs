@@ -61,6 +61,14 @@ fn charged<'a>(cost: &'a RecordCost, request: RunningRequest<'a>) -> RunningRequ
     RunningRequest { row: BilledRequest { cost: Some(cost), ..request.row }, ..request }
 }
 
+/// The sum of two requests, others for each number.
+pub(super) fn sum(number: u128) -> DaySum {
+    let cost = cost(&format!("0.{number:04}"), number.is_multiple_of(3));
+    let mut sum = DaySum::of(&charged(&cost, request(number, 7)));
+    sum.add(&DaySum::of(&RunningRequest { agent: Some("a"), ..request(number + 1000, 9) }));
+    sum
+}
+
 type Parts = (i64, Option<String>, [Option<u64>; 3], Option<(u64, u32, bool)>, bool);
 
 fn parts() -> impl Strategy<Value = Vec<Parts>> {

@@ -33,6 +33,12 @@ pub(crate) fn found_files(days: &Days) -> rusqlite::Result<Vec<FoundFile>> {
 }
 
 impl FoundFile {
+    /// The first instant of the day, if the file is the one of a day that is closed.
+    pub(crate) fn closed_day(&self) -> Option<i64> {
+        let day = first_of(self.day.footer().day)?;
+        (self.name == folder::final_name(day)).then_some(day)
+    }
+
     /// What the list says about the file. `times` are those of the first and the last admission.
     pub(crate) fn described(&self, days: &Days, times: (i64, i64)) -> rusqlite::Result<LiveFile> {
         let footer = self.day.footer();

@@ -15,6 +15,7 @@ pub(crate) const FOLDER: &str = "days";
 pub(crate) const UNFINISHED: &str = ".tmp";
 /// What is behind the name of each file.
 const EXTENSION: &str = ".parquet";
+const SESSIONS_EXTENSION: &str = ".sessions";
 /// Who has it locked seals. Nobody else does meanwhile.
 const LOCK: &str = "lock";
 /// Bytes that are written at once.
@@ -23,6 +24,17 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// The name of the one file of a day that is closed.
 pub(super) fn final_name(day: i64) -> String {
     format!("{}{EXTENSION}", date_of(day))
+}
+
+/// The name of the file of sessions of a day that is closed. Another ending, so that who asks all files of
+/// requests with another program does not come upon it.
+pub(crate) fn sessions_name(day: i64) -> String {
+    format!("{}{SESSIONS_EXTENSION}", date_of(day))
+}
+
+/// Whether a file is one of sessions, by its name.
+pub(super) fn is_sessions(name: &str) -> bool {
+    name.ends_with(SESSIONS_EXTENSION)
 }
 
 /// A name for a part of a day that no file has or had, as far as anybody knows: beside the file of a

@@ -135,7 +135,7 @@ impl Days {
     }
 
     /// What is wrong with a file.
-    pub(super) fn fault(&self, name: &str, source: ReadError) -> rusqlite::Error {
+    pub(crate) fn fault(&self, name: &str, source: ReadError) -> rusqlite::Error {
         lifted(StoreError::DayFile { file: self.dir.join(name), source: source.into() })
     }
 

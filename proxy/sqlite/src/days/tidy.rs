@@ -10,6 +10,7 @@ use taximeter_database::day::first_of;
 use super::folder::{self, UNFINISHED, is_day};
 use super::known;
 use super::open::Days;
+use super::session_files::is_left_over;
 use crate::gone::Gone;
 
 const IS_THERE: &str = "SELECT 1 FROM requests WHERE started_at = ?1 AND id = ?2";
@@ -30,7 +31,10 @@ pub(crate) fn leftovers(connection: &Connection, days: &mut Days) -> rusqlite::R
     let names = folder::names(&dir).map_err(|error| days.unwritable(&dir, error))?;
     let mut leftovers = Leftovers::default();
     for name in names.into_iter().filter(|name| !is_live(name)) {
-        if name.ends_with(UNFINISHED) || (is_day(&name) && is_useless(connection, days, &name)?) {
+        let is_useless = name.ends_with(UNFINISHED)
+            || is_left_over(connection, &name)?
+            || (is_day(&name) && is_useless(connection, days, &name)?);
+        if is_useless {
             leftovers.useless.push(name);
         } else if is_day(&name) {
             leftovers.unknown.push(name);

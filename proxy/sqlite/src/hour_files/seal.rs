@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use jiff::Timestamp;
+use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
 use taximeter_billing::{
     Hour, HourKey, HoursCover, HoursFooter, HoursWriter, JournalEnd, check_hours,
@@ -16,16 +16,14 @@ use taximeter_billing::{
 use taximeter_columnar::{ReadError, Sealed, WriteError};
 use taximeter_database::day::{DAY_MICROS, date_of, day_of};
 use taximeter_journal::{CORRECTIONS, REQUESTS};
-use taximeter_ledger::LedgerId;
-use uuid::Uuid;
 
 use super::covers::Covers;
 use super::folder;
 use super::list::{self, LiveHours};
 use super::open::{HourFiles, unwritable};
-use crate::ask::{self, bytes, unreadable};
+use crate::ask;
+use crate::day_entries::DayEntries;
 use crate::days::{Days, Interrupt, NewFile};
-use crate::gone;
 use crate::hours::{self, HourRows, Lines};
 
 const NEXT: &str = "SELECT min(hour) FROM hours WHERE hour >= ?1 AND hour < ?2";
@@ -35,13 +33,6 @@ const LEAVE: &str = "DELETE FROM hours WHERE hour >= ?1 AND hour < ?2";
 const COUNT_CORRECTIONS: &str = "
     INSERT OR IGNORE INTO counted_corrections
     SELECT id FROM corrections WHERE started_at >= ?1 AND started_at < ?2 AND waiting = 0";
-const LEDGERS: &str = "
-    SELECT
-        (SELECT ledgers.ledger FROM ledgers WHERE first <= number ORDER BY first DESC LIMIT 1) AS ledger,
-        max(seq), count(*)
-    FROM requests
-    WHERE started_at >= ?1 AND started_at < ?2
-    GROUP BY 1";
 
 /// Which hours are sealed.
 #[derive(Debug, Clone, Copy)]
@@ -231,30 +222,9 @@ fn cover(
     sealing: HourSealing<'_>,
 ) -> rusqlite::Result<HoursCover> {
     let HourSealing { day, .. } = sealing;
-    let mut cover = HoursCover { day: date_of(day), ..HoursCover::default() };
-    let mut add = |ledger, last: u64| {
-        let known = cover.requests.entry(ledger).or_default();
-        *known = last.max(*known);
-    };
-    let mut records = 0;
-    if let Some(gone) = gone::of_day(connection, day)? {
-        records += gone.requests;
-        gone.ledgers.iter().for_each(|(ledger, last)| add(*ledger, *last));
-    }
-    for file in days.files().iter().filter(|file| file.day == day) {
-        records += file.requests;
-        for range in &days.open(file)?.footer().ledgers {
-            add(range.ledger, range.last);
-        }
-    }
-    let mut query = connection.prepare_cached(LEDGERS)?;
-    let mut rows = query.query(params![day, day.saturating_add(DAY_MICROS)])?;
-    while let Some(row) = rows.next()? {
-        let ledger = Uuid::from_slice(bytes(row, 0)?).map_err(|error| unreadable(0, error))?;
-        add(LedgerId(ledger), row.get(1).map(i64::cast_unsigned)?);
-        records += row.get(2).map(i64::cast_unsigned)?;
-    }
-    cover.records = records;
+    let DayEntries { records, last } = DayEntries::of(connection, days, day)?;
+    let mut cover =
+        HoursCover { day: date_of(day), records, requests: last, ..HoursCover::default() };
     let data_dir = dir.parent().unwrap_or(dir);
     for journal in [REQUESTS, CORRECTIONS] {
         let Some(end) = ask::cursor(connection, journal)? else { continue };
