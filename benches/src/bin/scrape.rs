@@ -131,8 +131,12 @@ fn tell_requests(listen: SocketAddr, admin: SocketAddr, serving: &Process) -> Re
          accept-encoding: gzip\r\nconnection: close\r\n\r\n"
     );
     let mut scrapes = 0;
-    let mut rows = [ALONE, "beside a busy core", "during compressed scrapes"]
-        .map(|name| Row { name, millis: Vec::new(), p99: Vec::new(), cpu: 0 });
+    let mut rows = [ALONE, "beside a busy core", "during compressed scrapes"].map(|name| Row {
+        name,
+        millis: Vec::new(),
+        p99: Vec::new(),
+        cpu: 0,
+    });
     let [alone, busy, scraped] = &mut rows;
     for _ in 0..ROUNDS_OF_REQUESTS {
         alone.add(listen, serving, || Ok(()))?;
