@@ -29,8 +29,10 @@ const FORMS: [(&str, &str); 2] =
     [("text", "text/plain"), ("OpenMetrics, with exemplars", "application/openmetrics-text")];
 /// How often each is asked for; the least time is told, and that of the first.
 const ROUNDS: usize = 5;
-/// Rounds of requests without scrapes and with, in turn.
-const PAIRS: usize = 5;
+/// Rounds of requests alone, beside a busy core, and with scrapes, in turn.
+const ROUNDS_OF_REQUESTS: usize = 7;
+/// The rounds with nothing beside requests.
+const ALONE: &str = "nobody scrapes";
 /// How long a round is.
 const ROUND_TIME: Duration = Duration::from_secs(6);
 /// What the names of the data plane's threads begin with.
@@ -120,57 +122,107 @@ fn tell_scrapes(admin: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// Prints how long requests take while nobody scrapes, and while one compressed scrape follows the
-/// other; and the CPU time of the data plane's threads, to which a busy machine adds little.
+/// Prints how long requests take while nobody scrapes, while another program keeps a core busy, and while
+/// one compressed scrape follows the other; and the CPU time of the data plane's threads, to which a
+/// busy machine adds little.
 fn tell_requests(listen: SocketAddr, admin: SocketAddr, serving: &Process) -> Result<()> {
     let scrape = format!(
         "GET /metrics HTTP/1.1\r\nhost: {admin}\r\naccept: application/openmetrics-text\r\n\
          accept-encoding: gzip\r\nconnection: close\r\n\r\n"
     );
-    let (mut quiet, mut scraped, mut ratios, mut scrapes) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let mut cpu = [0, 0];
-    for _ in 0..PAIRS {
-        let before = serving.cpu_of_threads(DATA_PLANE)?;
-        let alone = requests(listen)?;
-        let between = serving.cpu_of_threads(DATA_PLANE)?;
-        let is_over = AtomicBool::new(false);
-        let (with, made) = std::thread::scope(|scope| {
-            let scraper = scope.spawn(|| {
-                let mut made = 0;
-                while !is_over.load(Relaxed) {
-                    ask(admin, &scrape)?;
-                    made += 1;
-                }
-                Ok::<_, anyhow::Error>(made)
-            });
-            let with = requests(listen);
-            is_over.store(true, Relaxed);
-            (with, scraper.join())
-        });
-        let with = with?;
-        cpu[0] += between.nanos_since(&before);
-        cpu[1] += serving.cpu_of_threads(DATA_PLANE)?.nanos_since(&between);
-        scrapes += made.map_err(|_| anyhow!("the scraper panicked"))??;
-        ratios.push(quantile(&with, 99) / quantile(&alone, 99));
-        quiet.extend(alone);
-        scraped.extend(with);
+    let mut scrapes = 0;
+    let mut rows = [ALONE, "beside a busy core", "during compressed scrapes"].map(|name| Row {
+        name,
+        millis: Vec::new(),
+        p99: Vec::new(),
+        cpu: 0,
+    });
+    let [alone, busy, scraped] = &mut rows;
+    for _ in 0..ROUNDS_OF_REQUESTS {
+        alone.add(listen, serving, || Ok(()))?;
+        busy.add(listen, serving, || {
+            std::hint::black_box(monotonic_nanos());
+            Ok(())
+        })?;
+        scraped.add(listen, serving, || {
+            ask(admin, &scrape)?;
+            scrapes += 1;
+            Ok(())
+        })?;
     }
-    [&mut quiet, &mut scraped, &mut ratios].into_iter().for_each(|all| all.sort_by(f64::total_cmp));
     say(&format!(
         "{:<32}{:>10}{:>8}{:>12}{:>24}",
         "requests, ms", "requests", "p50", "p99", "CPU of data plane, µs"
     ));
-    let rows = [("nobody scrapes", &quiet), ("during compressed scrapes", &scraped)];
-    for ((name, millis), nanos) in rows.into_iter().zip(cpu) {
-        let [p50, p99] = [50, 99].map(|percent| quantile(millis, percent));
-        let micros = nanos as f64 / 1e3 / millis.len() as f64;
-        say(&format!("{name:<32}{:>10}{p50:>8.2}{p99:>12.2}{micros:>24.1}", millis.len()));
+    for row in &mut rows {
+        row.millis.sort_by(f64::total_cmp);
+        let [p50, p99] = [50, 99].map(|percent| quantile(&row.millis, percent));
+        let (name, count) = (row.name, row.millis.len());
+        say(&format!("{name:<32}{count:>10}{p50:>8.2}{p99:>12.2}{:>24.1}", row.micros()));
     }
-    let (median, cpu) = (quantile(&ratios, 50), cpu[1] as f64 / cpu[0] as f64);
+    let [alone, busy, scraped] = &rows;
     say(&format!(
-        "during {scrapes} scrapes, of that before: p99 {median:.2} (median of pairs), CPU {cpu:.2}"
+        "during {scrapes} scrapes: p99 {:.2} of alone, {:.2} of beside a busy core (medians of rounds), \
+         CPU {:.2} of alone",
+        scraped.p99_of(alone),
+        scraped.p99_of(busy),
+        scraped.micros() / alone.micros()
     ));
     Ok(())
+}
+
+/// Requests of all rounds of a kind.
+struct Row {
+    name: &'static str,
+    millis: Vec<f64>,
+    /// Of each round.
+    p99: Vec<f64>,
+    /// Of the threads of the data plane, in nanoseconds.
+    cpu: u64,
+}
+
+impl Row {
+    /// A round of requests, while `work` is done again and again.
+    fn add(
+        &mut self,
+        listen: SocketAddr,
+        serving: &Process,
+        mut work: impl FnMut() -> Result<()> + Send,
+    ) -> Result<()> {
+        let (before, is_over) = (serving.cpu_of_threads(DATA_PLANE)?, AtomicBool::new(false));
+        let (millis, worked) = std::thread::scope(|scope| {
+            let worker = (self.name != ALONE).then(|| {
+                scope.spawn(|| {
+                    while !is_over.load(Relaxed) {
+                        work()?;
+                    }
+                    Ok::<_, anyhow::Error>(())
+                })
+            });
+            let millis = requests(listen);
+            is_over.store(true, Relaxed);
+            (millis, worker.map(ScopedJoinHandle::join))
+        });
+        worked.unwrap_or(Ok(Ok(()))).map_err(|_| anyhow!("what is beside requests panicked"))??;
+        let millis = millis?;
+        self.cpu += serving.cpu_of_threads(DATA_PLANE)?.nanos_since(&before);
+        self.p99.push(quantile(&millis, 99));
+        self.millis.extend(millis);
+        Ok(())
+    }
+
+    /// CPU time of a request on the data plane.
+    fn micros(&self) -> f64 {
+        self.cpu as f64 / 1e3 / self.millis.len() as f64
+    }
+
+    /// How much longer the slowest percent takes than that of `other`: the median over the rounds.
+    fn p99_of(&self, other: &Self) -> f64 {
+        let pairs = self.p99.iter().zip(&other.p99);
+        let mut ratios: Vec<_> = pairs.map(|(own, other)| own / other).collect();
+        ratios.sort_by(f64::total_cmp);
+        quantile(&ratios, 50)
+    }
 }
 
 /// Asks at a steady pace; the milliseconds of each request, sorted. A late answer makes none later.

@@ -17,6 +17,8 @@ use super::forms::{Form, Forms};
 use super::post::Post;
 use super::sessions::NewSessions;
 
+/// Lines of the usual cost: input, cached input and output.
+const USUAL_LINES: usize = 3;
 /// Microseconds of an hour.
 const HOUR_MICROS: i64 = 3_600_000_000;
 
@@ -115,7 +117,9 @@ impl<'a> Batch<'a> {
     /// An empty batch for so many requests, which knows the forms of those before it.
     pub fn new(mut forms: Forms, posts: usize) -> Self {
         forms.tidy();
-        Self { forms, posts: Vec::with_capacity(posts), ..Self::default() }
+        let tokens = Vec::with_capacity(USUAL_LINES * posts);
+        let quantities = LineQuantities { tokens, decimals: Vec::new() };
+        Self { forms, posts: Vec::with_capacity(posts), quantities, ..Self::default() }
     }
 
     /// Takes one more entry of `journal`; an entry of a kind that leaves nothing in the store only
