@@ -270,6 +270,7 @@ impl NewHours {
             output_tokens: None,
             reasoning_output_tokens: None,
             cost: None,
+            said: None,
         };
         for (key, hour) in corrected(&row, correction) {
             self.hours.add(key, hour);
