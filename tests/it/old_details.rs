@@ -153,6 +153,7 @@ fn verify_says_by_digest_and_single_requests_are_refused() {
         ledger.assert_refused(&words);
     }
     ledger.assert_refused(&["records", "--from", &from]);
+    ledger.assert_refused(&["records", "--from", &from, "--session", "s"]);
     ledger.assert_refused(&["bill", "--month", &ledger.month, "--by", "tenant,session"]);
     let focus = ["bill", "--month", &ledger.month, "--format", "focus", "--by", "end_user"];
     ledger.assert_refused(&focus);
