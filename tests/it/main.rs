@@ -107,6 +107,7 @@ mod room;
 mod routes;
 mod running_streams;
 mod running_usage;
+mod said;
 mod scrapers;
 mod sealed_days;
 mod segments;

@@ -153,6 +153,16 @@ fn verify_says_by_digest_and_single_requests_are_refused() {
         ledger.assert_refused(&words);
     }
     ledger.assert_refused(&["records", "--from", &from]);
+    ledger.assert_refused(&["records", "--from", &from, "--session", "s"]);
+    ledger.assert_refused(&["bill", "--month", &ledger.month, "--by", "tenant,session"]);
+    let focus = ["bill", "--month", &ledger.month, "--format", "focus", "--by", "end_user"];
+    ledger.assert_refused(&focus);
+    let kept = ledger.run(&["bill", "--from", &ledger.day, "--by", "tag:team", "--json"]);
+    let kept: Value = serde_json::from_slice(&kept.stdout).expect("JSON");
+    assert_eq!(
+        (&kept["rows"][0]["requests"], &kept["rows"][0]["cost"]),
+        (&json!(10), &json!("0.1"))
+    );
     let book = ledger.folder.path().join("prices.yaml");
     fs::write(&book, "version: 2026-11-20\nmodels: []\n").expect("write prices");
     let book = book.to_str().expect("UTF-8");
@@ -181,8 +191,10 @@ fn the_api_and_the_console_say_the_same() {
     let page = gateway.admin("/api/v1/records?order=oldest").json();
     assert_eq!(page["details_from"], format!("{day}T00:00:00Z"));
     assert_eq!(page["records"].as_array().map(Vec::len), Some(EACH_DAY as usize));
-    let export = gateway.admin(&format!("/api/v1/export?format=ndjson&month={month}"));
-    assert_eq!(export.status(), 410);
+    for asked in ["export?format=ndjson", "usage?by=session", "export?format=focus&by=session"] {
+        let gone = gateway.admin(&format!("/api/v1/{asked}&month={month}"));
+        assert_eq!(gone.status(), 410, "{asked}: {}", gone.text());
+    }
     let bill = gateway.admin(&format!("/bill?month={month}"));
     assert!(bill.text().contains(&format!("details until {day}")), "{}", bill.text());
     let requests = gateway.admin("/requests");

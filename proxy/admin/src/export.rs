@@ -42,11 +42,15 @@ const CHUNKS_MAX: usize = 8;
 const PARTS_MAX: usize = 10_000;
 /// The names that `by` can have.
 const BY: &str = "names with commas between them, each once: tenant, model, provider, upstream, \
-                  operation, route, key, label:NAME, month, day, hour";
+                  operation, route, key, label:NAME, session, agent, client, end_user, tag:NAME, \
+                  month, day, hour";
+/// The values of `by` in FOCUS.
+const SAID: &str = "names with commas between them, each once: session, agent, client, end_user, \
+                    tag:NAME";
 /// The values of `zone` in an export.
 const UTC: &str = "UTC in this format; only bills (table, csv, json) can have another zone";
 /// The values of `by` in an export.
-const WHOLE: &str = "absent in this format; only bills (table, csv, json) can be split";
+const WHOLE: &str = "absent in this format; only bills (table, csv, json) and FOCUS can be split";
 /// The values of `focus_version` in another format.
 const UNVERSIONED: &str = "absent in this format; only focus and focus-parquet have a version";
 /// The values of `strict` in another format.
@@ -72,8 +76,10 @@ pub(super) struct ExportParams {
     /// `billing.zone` of the configuration. An export is always in `UTC`, as FOCUS requires
     zone: Option<String>,
     /// What the lines of a bill are split by: names with commas between them, out of `tenant`,
-    /// `model`, `provider`, `upstream`, `operation`, `route`, `key`, `label:NAME`, `month`, `day`,
-    /// `hour`. Default: an invoice for `table`, and `tenant,model` for `csv` and `json`
+    /// `model`, `provider`, `upstream`, `operation`, `route`, `key`, `label:NAME`, `session`,
+    /// `agent`, `client`, `end_user`, `tag:NAME`, `month`, `day`, `hour`. Default: an invoice for
+    /// `table`, and `tenant,model` for `csv` and `json`. FOCUS takes `session` to `tag:NAME`, and has
+    /// a column for each then
     by: Option<String>,
     /// Only this tenant
     tenant: Option<String>,
@@ -182,11 +188,17 @@ impl ExportParams {
                 query::read("zone", self.zone.as_deref(), UTC, |zone| {
                     zone.parse().ok().filter(Zone::is_utc).ok_or(())
                 })?;
-                query::read("by", self.by.as_deref(), WHOLE, |_| Err::<(), ()>(()))?;
+                let split = |by: &str| {
+                    let by = by.parse().map_err(|_| ())?;
+                    content.split_by(Some(&by)).ok_or(())
+                };
+                let allowed = if matches!(content, Content::Focus { .. }) { SAID } else { WHOLE };
+                let said = query::read("by", self.by.as_deref(), allowed, split)?;
+                let said = said.unwrap_or_default();
                 let period = self.period(&Zone::UTC, now)?;
                 let (strict, age_max) = self.window(content.has_events())?;
                 let tenant = self.tenant;
-                let job = ExportJob { content, period, tenant, now, age_max, strict, terms };
+                let job = ExportJob { content, period, tenant, said, now, age_max, strict, terms };
                 Ok(Job::Export(job))
             }
         }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taximeter_billing::{Dimension, Grouping};
 use taximeter_config::Config;
+use taximeter_dimensions::{self as dimensions, Hasher};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_ledger::{Correction, End, Record, RecordCost, RecordUsage, RequestId};
 use taximeter_store::{Cursor, Filter, Order, Pages};
@@ -29,7 +30,8 @@ const READ_MAX: u32 = 20_000;
 /// The form of a label.
 const LABEL: &str = "a label's name, = and its value, such as team=search";
 /// The names that `without` can have.
-const WITHOUT: &str = "names with commas between them, each once: key, model, label:NAME";
+const WITHOUT: &str = "names with commas between them, each once: key, model, label:NAME, session, \
+                       agent, client, end_user, tag:NAME";
 
 /// The query parameters.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -57,8 +59,20 @@ pub(super) struct RecordsParams {
     pub(super) key: Option<String>,
     /// Only requests with this label: its name, `=` and its value, such as `team=search`
     pub(super) label: Option<String>,
+    /// Only requests of this session. Here and below, a name that records have as a hash is given
+    /// as it is
+    pub(super) session: Option<String>,
+    /// Only requests of this agent
+    pub(super) agent: Option<String>,
+    /// Only requests of this client program: a product such as `codex`, or with its version such as
+    /// `codex/0.169`
+    pub(super) client: Option<String>,
+    /// Only requests for this end user
+    pub(super) end_user: Option<String>,
+    /// Only requests with this tag: its name, `=` and its value, such as `team=search`
+    pub(super) tag: Option<String>,
     /// Only requests that have none of these: names with commas between them, out of `key`,
-    /// `model`, `label:NAME`
+    /// `model`, `label:NAME`, `session`, `agent`, `client`, `end_user`, `tag:NAME`
     pub(super) without: Option<String>,
     /// `newest` first or `oldest` first. Default: `newest`
     pub(super) order: Option<String>,
@@ -114,6 +128,7 @@ struct RecordFilter {
     upstream: Option<String>,
     key: Option<String>,
     label: Option<String>,
+    said: dimensions::Filter,
     without: Vec<Dimension>,
 }
 
@@ -132,10 +147,11 @@ pub(super) async fn records(
     let start = asked.start()?;
     let records_max = query::number("limit", asked.limit.as_deref(), PAGE_RECORDS_MAX)?;
     let pages = Pages { records_max: records_max.unwrap_or(PAGE_RECORDS), looked_at_max: READ_MAX };
-    let filter = asked.filter()?;
+    let filter = asked.filter(gateway.names.hasher())?;
     let pending_entries = gateway.pending_entries();
     let answer = ask(&gateway, move |store, deadline| {
         let matches = |record: &Record| filter.matches(record);
+        let period = store.narrowed(&period, &filter.said)?;
         let page = store.page(&period, start, pages, matches, || deadline.has_passed())?;
         let next = page.next.map(|cursor| cursor.to_string());
         let details_from = store.details_from()?;
@@ -201,7 +217,7 @@ impl RecordsParams {
         Ok((begun.or(order).unwrap_or(Order::NewestFirst), cursor))
     }
 
-    fn filter(&self) -> Result<RecordFilter, ApiError> {
+    fn filter(&self, hasher: Option<&Hasher>) -> Result<RecordFilter, ApiError> {
         let words = format!("one of {}", End::ALL.map(End::as_str).join(", "));
         Ok(RecordFilter {
             model: self.model.clone(),
@@ -214,9 +230,24 @@ impl RecordsParams {
             label: query::read("label", self.label.as_deref(), LABEL, |label| {
                 if label.contains('=') { Ok(label.to_owned()) } else { Err(()) }
             })?,
+            said: self.said(hasher)?,
             without: query::read("without", self.without.as_deref(), WITHOUT, without)?
                 .unwrap_or_default(),
         })
+    }
+
+    fn said(&self, hasher: Option<&Hasher>) -> Result<dimensions::Filter, ApiError> {
+        let tag = query::read("tag", self.tag.as_deref(), dimensions::Filter::TAG, |tag| {
+            if dimensions::Filter::is_tag(tag) { Ok(tag.to_owned()) } else { Err(()) }
+        })?;
+        let asked = dimensions::Asked {
+            session: self.session.clone(),
+            agent: self.agent.clone(),
+            client: self.client.clone(),
+            end_user: self.end_user.clone(),
+            tag,
+        };
+        Ok(dimensions::Filter::new(asked, hasher))
     }
 }
 
@@ -229,6 +260,7 @@ impl RecordFilter {
             && self.upstream.as_ref().is_none_or(|name| *name == record.upstream)
             && self.key.as_ref().is_none_or(|id| Some(id) == record.key_id.as_ref())
             && self.label.as_ref().is_none_or(|label| has_label(record, label))
+            && self.said.matches(record.dimensions.as_deref())
             && self.without.iter().all(|dimension| lacks(record, dimension))
     }
 }
@@ -239,7 +271,8 @@ impl RecordFilter {
 fn without(text: &str) -> Result<Vec<Dimension>, ()> {
     let grouping: Grouping = text.parse().map_err(|_| ())?;
     let is_optional = |dimension: &Dimension| {
-        matches!(dimension, Dimension::Key | Dimension::Model | Dimension::Label(_))
+        use Dimension::{Key, Label, Model, Said};
+        matches!(dimension, Key | Model | Label(_) | Said(_))
     };
     let dimensions = grouping.dimensions();
     if dimensions.iter().all(is_optional) { Ok(dimensions.to_vec()) } else { Err(()) }
@@ -258,6 +291,7 @@ fn lacks(record: &Record, dimension: &Dimension) -> bool {
         Dimension::Key => record.key_id.is_none(),
         Dimension::Model => record.response_model.is_none() && record.request_model.is_none(),
         Dimension::Label(name) => !record.labels.contains_key(name),
+        Dimension::Said(of) => record.dimensions.as_ref().is_none_or(|it| of.value(it).is_none()),
         _ => false,
     }
 }

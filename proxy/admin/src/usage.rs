@@ -27,7 +27,8 @@ use super::query::{self, Params, PeriodParams};
 const LINES_MAX: usize = 10_000;
 /// The names that `by` can have.
 const BY: &str = "names with commas between them, each once: tenant, model, provider, upstream, \
-                  operation, route, key, label:NAME, month, day, hour, meter, source";
+                  operation, route, key, label:NAME, session, agent, client, end_user, tag:NAME, \
+                  month, day, hour, meter, source";
 
 /// The query parameters.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -42,9 +43,10 @@ pub(super) struct UsageParams {
     /// configuration
     zone: Option<String>,
     /// What the lines are split by: names with commas between them, out of `tenant`, `model`,
-    /// `provider`, `upstream`, `operation`, `route`, `key`, `label:NAME`, `month`, `day`, `hour`,
-    /// `meter`, `source`. A backslash makes the next comma a part of the name. Default:
-    /// `tenant,model`
+    /// `provider`, `upstream`, `operation`, `route`, `key`, `label:NAME`, `session`, `agent`,
+    /// `client`, `end_user`, `tag:NAME`, `month`, `day`, `hour`, `meter`, `source`. A backslash makes
+    /// the next comma a part of the name. What clients say (`session` to `tag:NAME`) is read from
+    /// single requests, which takes longer and needs their details. Default: `tenant,model`
     by: Option<String>,
     /// Only this tenant
     tenant: Option<String>,
@@ -261,7 +263,8 @@ pub(super) async fn usage(
         if parts > LINES_MAX {
             return Err(ApiError::Lines { lines: parts, max: LINES_MAX });
         }
-        let scope = Scope { period, zone: &zone, unit, tenant: tenant.as_deref(), now };
+        let (said, tenant) = (&by.grouping.said(), tenant.as_deref());
+        let scope = Scope { period, zone: &zone, unit, tenant, now, said };
         let status = store.status(period, now)?;
         let mut biller = Biller::new(period, zone.clone(), by.grouping.clone());
         let mut quantities =

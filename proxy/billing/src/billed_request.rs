@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use taximeter_ledger::{Record, RecordCost};
+use taximeter_ledger::{Dimensions, Record, RecordCost};
 use taximeter_pricing::Source;
 
 /// What a bill needs to know of one request.
@@ -39,6 +39,8 @@ pub struct BilledRequest<'a> {
     pub reasoning_output_tokens: Option<u64>,
     /// The cost, or its known part (`at_least`). `None` means unknown, never zero.
     pub cost: Option<&'a RecordCost>,
+    /// What the client says of it.
+    pub said: Option<&'a Dimensions>,
 }
 
 impl<'a> From<&'a Record> for BilledRequest<'a> {
@@ -59,6 +61,7 @@ impl<'a> From<&'a Record> for BilledRequest<'a> {
             output_tokens: record.usage.output_tokens,
             reasoning_output_tokens: record.usage.reasoning_output_tokens,
             cost: record.owed(),
+            said: record.dimensions.as_deref(),
         };
         if record.is_pending() { row.pending() } else { row }
     }

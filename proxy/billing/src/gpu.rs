@@ -213,6 +213,7 @@ impl GpuShares {
             currency: None,
             correction: false,
             late: false,
+            said: BTreeMap::new(),
         }
     }
 }
@@ -246,16 +247,36 @@ fn hours_of(period: Period, zone: &Zone) -> impl Iterator<Item = (Timestamp, Per
     })
 }
 
+/// Splits `whole` by the weights. What clients say of requests splits the parts again, so that it
+/// changes no sum of a tenant.
+fn shared_out(whole: u128, weights: BTreeMap<HourKey, Weight>) -> Vec<(HourKey, u128)> {
+    let mut groups: BTreeMap<HourKey, Vec<(HourKey, Weight)>> = BTreeMap::new();
+    for (key, weight) in weights {
+        let group = HourKey { said: BTreeMap::new(), ..key.clone() };
+        groups.entry(group).or_default().push((key, weight));
+    }
+    let weighed = groups.into_values().map(|parts| {
+        let mut all = Weight::default();
+        for (_, weight) in &parts {
+            all.tokens = all.tokens.saturating_add(weight.tokens);
+            all.time += weight.time;
+        }
+        (parts, all)
+    });
+    let groups = in_proportion(whole, weighed.collect());
+    groups.into_iter().flat_map(|(parts, part)| in_proportion(part, parts)).collect()
+}
+
 /// Splits `whole` into whole numbers in proportion to the weights. The parts add up to `whole`.
 /// Rounding down leaves a rest, which goes to the parts that lost most by rounding.
-fn shared_out(whole: u128, weights: BTreeMap<HourKey, Weight>) -> Vec<(HourKey, u128)> {
-    let by_time = weights.values().all(|weight| weight.tokens == 0);
+fn in_proportion<K>(whole: u128, weights: Vec<(K, Weight)>) -> Vec<(K, u128)> {
+    let by_time = weights.iter().all(|(_, weight)| weight.tokens == 0);
     let of = |weight: &Weight| if by_time { weight.time } else { weight.tokens };
     // The sum of the weights times the whole must fit. The bits that are cut off are far below one
     // unit.
-    let sum = weights.values().map(of).fold(0, u128::saturating_add);
+    let sum = weights.iter().map(|(_, weight)| of(weight)).fold(0, u128::saturating_add);
     let excess = (u128::BITS - sum.leading_zeros()).saturating_sub(u64::BITS - 1);
-    let sum: u128 = weights.values().map(|weight| of(weight) >> excess).sum();
+    let sum: u128 = weights.iter().map(|(_, weight)| of(weight) >> excess).sum();
     let mut parts: Vec<_> = weights
         .into_iter()
         .map(|(key, weight)| {

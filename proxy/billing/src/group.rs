@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::hours::HourKey;
 use crate::period::Month;
+use crate::said::{SaidBy, SaidDimension};
 use crate::zone::{Unit, Zone};
 
 /// One property of requests that can split a bill.
@@ -34,6 +35,8 @@ pub enum Dimension {
     Hour,
     /// A label of the key, by name.
     Label(String),
+    /// What the client says.
+    Said(SaidDimension),
 }
 
 /// What the requests of one line have in common: the first instant if grouped by time, and the
@@ -51,7 +54,7 @@ pub enum GroupError {
     /// A name that is not a dimension.
     #[error(
         "cannot group by {0:?}; choose from tenant, model, provider, upstream, operation, route, \
-         key, month, day, hour and label:NAME"
+         key, month, day, hour, label:NAME, session, agent, client, end_user and tag:NAME"
     )]
     Unknown(String),
     /// A dimension that is named twice.
@@ -84,6 +87,7 @@ impl Dimension {
             Self::Day => Some(zone.date_of(key.hour).to_string()),
             Self::Hour => Some(zone.minute(zone.begun(Unit::Hour, key.hour))),
             Self::Label(name) => key.labels.get(name).cloned(),
+            Self::Said(dimension) => key.said.get(dimension).cloned(),
         }
     }
 }
@@ -103,8 +107,9 @@ impl FromStr for Dimension {
             "month" => Self::Month,
             "day" => Self::Day,
             "hour" => Self::Hour,
-            other => match other.strip_prefix("label:") {
-                Some(name) if !name.is_empty() => Self::Label(name.to_owned()),
+            other => match (other.strip_prefix("label:"), other.parse()) {
+                (Some(name), _) if !name.is_empty() => Self::Label(name.to_owned()),
+                (_, Ok(dimension)) => Self::Said(dimension),
                 _ => return Err(GroupError::Unknown(other.to_owned())),
             },
         })
@@ -126,6 +131,7 @@ impl fmt::Display for Dimension {
             Self::Day => "day",
             Self::Hour => "hour",
             Self::Label(name) => return write!(f, "label:{name}"),
+            Self::Said(dimension) => return dimension.fmt(f),
         })
     }
 }
@@ -202,6 +208,16 @@ impl Grouping {
         &self.0
     }
 
+    /// What clients say, among the dimensions.
+    #[must_use]
+    pub fn said(&self) -> SaidBy {
+        let said = |dimension: &Dimension| match dimension {
+            Dimension::Said(said) => Some(said.clone()),
+            _ => None,
+        };
+        self.0.iter().filter_map(said).collect()
+    }
+
     /// The shortest unit of time among the dimensions. `None` if there is none.
     #[must_use]
     pub fn unit(&self) -> Option<Unit> {
@@ -251,7 +267,8 @@ mod tests {
 
     #[test]
     fn every_name_reads_back_as_itself() {
-        let all = "tenant,model,provider,upstream,operation,route,key,month,day,hour,label:team,label:a:b";
+        let all = "tenant,model,provider,upstream,operation,route,key,month,day,hour,\
+                   label:team,label:a:b,session,agent,client,end_user,tag:team,tag:a:b";
         assert_eq!(all.parse::<Grouping>().unwrap().to_string(), all);
         assert_eq!(Grouping::default().to_string(), "tenant,model");
     }
@@ -268,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_unknown_empty_or_repeated_is_refused() {
-        for text in ["", "tenant,", "tennant", "label:", "Tenant"] {
+        for text in ["", "tenant,", "tennant", "label:", "Tenant", "tag:", "tag", "turn"] {
             assert!(matches!(text.parse::<Grouping>(), Err(GroupError::Unknown(_))), "{text}");
         }
         let twice = "day,label:a,day".parse::<Grouping>();

@@ -52,6 +52,7 @@ mod period;
 mod quantities;
 mod render;
 mod running_hour;
+mod said;
 mod statement;
 mod statement_series;
 mod sums;
@@ -78,6 +79,7 @@ pub use quantities::{Quantities, QuantityLine, Split};
 pub use render::text;
 pub use render::{csv, csv_cell, invoice, json, printable, table};
 pub use running_hour::{CostLines, RunningHour, RunningTotals};
+pub use said::{SaidBy, SaidDimension};
 pub use statement::{
     STATEMENT_VERSION, Statement, StatementBefore, StatementFault, StatementJournal, StatementLine,
 };

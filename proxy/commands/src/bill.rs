@@ -25,6 +25,7 @@ Examples:
   taximeter bill --tenant acme --by day,model        usage of acme, day by day
   taximeter bill --month 2026-10 --zone Europe/Berlin --by day       months and days in Berlin
   taximeter bill --by label:team --format csv -o teams.csv
+  taximeter bill --tenant acme --by session          what each session of agents cost
   taximeter bill --from 2026-11-01 --to 2026-11-08 --format json | jq .total.cost
   taximeter bill --config taximeter.yaml             the ledger of that configuration, with GPU
                                                      shares and allowances
@@ -32,6 +33,10 @@ Examples:
   taximeter bill --day 2026-11-25 --format stripe --strict           nothing if Stripe takes some
                                                      of the events no more
   taximeter bill --month 2026-10 --format parquet -o s3://usage/llm  records by tenant and hour
+
+Session, agent, client, end user and tags are what clients say. Single requests alone have them, so
+such a bill reads all requests of the period, and there is none for a time without their details.
+FOCUS can be split by them as well: each has a column then.
 
 A request belongs to the month of its admission. The time zone is that of --zone, else billing.zone
 of the configuration, else UTC. Costs in csv and json are exact. The table rounds them.
@@ -58,8 +63,8 @@ pub(crate) struct BillArgs {
     period: PeriodArgs,
 
     /// What the lines are split by: names with commas between them, out of tenant, model, provider,
-    /// upstream, operation, route, key, label:NAME, month, day, hour [default: an invoice as a
-    /// table, else tenant,model]
+    /// upstream, operation, route, key, label:NAME, session, agent, client, end_user, tag:NAME,
+    /// month, day, hour [default: an invoice as a table, else tenant,model]
     #[arg(long, value_name = "NAMES")]
     by: Option<Grouping>,
 
@@ -109,9 +114,7 @@ pub(crate) fn run(
             if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
                 return Err(Failure::ExportZone(zone.clone()));
             }
-            if args.by.is_some() {
-                return Err(Failure::ExportBy);
-            }
+            let said = content.split_by(args.by.as_ref()).ok_or(Failure::ExportBy)?;
             let period = args.period.period(&Zone::UTC, now)?;
             let mut store = ledger.open(feeds)?.store;
             if let Some(tenant) = &tenant {
@@ -119,7 +122,7 @@ pub(crate) fn run(
                 found.as_deref().map(complain);
             }
             let (age_max, strict) = args.export.window(&content)?;
-            let job = Job { content, period, tenant, now, age_max, strict, terms };
+            let job = Job { content, period, tenant, said, now, age_max, strict, terms };
             return export::run(&mut store, &job, args.output.as_deref(), out);
         }
     };

@@ -29,7 +29,10 @@ pub(crate) enum Failure {
     )]
     ExportZone(Zone),
     /// Exports cannot be split.
-    #[error("an export cannot be split; remove --by, or use --format table, csv or json")]
+    #[error(
+        "this export cannot be split so; remove --by, or use --format table, csv or json. FOCUS can \
+         be split by session, agent, client, end_user and tag:NAME"
+    )]
     ExportBy,
     /// Only FOCUS has versions.
     #[error(

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use taximeter_config::{Config, PostgresUrl, Store as Configured};
+use taximeter_dimensions::Hasher;
+use taximeter_gateway::name_key::{self, NAME_KEY};
 use taximeter_store::{FedStore, Feed, Location, Store, StoreError};
 
 use super::failure::Failure;
@@ -224,6 +226,19 @@ impl Ledger {
     fn fed(&self) -> Result<Option<FedStore>, Failure> {
         let word = |source| Failure::Word { dir: self.data_dir.clone(), source };
         FedStore::of(&self.data_dir).map_err(word)
+    }
+
+    /// What hashes the names that clients send, with the key of the configuration or else with that of
+    /// the data directory. `None` if there is no key.
+    ///
+    /// Errors: the key cannot be read.
+    pub(super) fn hasher(&self) -> Result<Option<Hasher>, Failure> {
+        let secret = self.config.as_ref().and_then(|config| config.dimensions.secret.as_ref());
+        if let Some(secret) = secret {
+            return Ok(Hasher::new(secret.expose().as_bytes()).ok());
+        }
+        let file = |source| Failure::File { path: self.data_dir.join(NAME_KEY), source };
+        name_key::read(&self.data_dir).map_err(file)
     }
 
     /// The message for a ledger without requests.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use taximeter_billing::{Moment, Zone};
+use taximeter_dimensions as dimensions;
 use taximeter_ledger::Record;
 use taximeter_store::{Feed, Filter, Store, StoreError};
 use taximeter_system::stdout;
@@ -25,6 +26,9 @@ const EXAMPLES: &str = "\
 Examples:
   taximeter records --limit 10                       the ten latest requests
   taximeter records --tenant acme --from 2026-11-20  requests of acme since that day
+  taximeter records --session 01a210c8-4a5e-7cc0     requests of a session of agents
+  taximeter records --client codex --tag team=search --limit 10
+  taximeter records --end-user anna@example.org      also if records have a hash in her place
   taximeter records --follow --limit 0               each new request when it ends
   taximeter records --config taximeter.yaml          the ledger of that configuration
   taximeter records | jq -r 'select(.end != \"complete\") | [.id, .end] | @tsv'
@@ -32,6 +36,9 @@ Examples:
 Each line is one record. Without --follow, the records are in order of admission. Money is a decimal
 string, times are in seconds, and null means unknown. usage.sources says where each number of tokens
 comes from, and usage.flagged says what to know about it.
+
+--session, --agent and --end-user take names as clients send them. Where sessions or end users are
+hashed, the key is that of --config, or the one in the data directory. The hash itself does as well.
 
 With --follow and --store, the command reconnects to a lost database. It skips no record, and prints
 none twice. The command works while the gateway runs, and without it.";
@@ -47,6 +54,9 @@ pub(crate) struct RecordsArgs {
     /// Only this tenant
     #[arg(long)]
     tenant: Option<String>,
+
+    #[command(flatten)]
+    said: SaidArgs,
 
     /// Only requests admitted at or after this date or RFC 3339 time
     #[arg(long, value_name = "TIME")]
@@ -72,6 +82,51 @@ pub(crate) struct RecordsArgs {
     pub(crate) ledger: LedgerArgs,
 }
 
+/// What clients say of requests
+#[derive(Debug, Clone, Args)]
+struct SaidArgs {
+    /// Only requests of this session
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+
+    /// Only requests of this agent
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+
+    /// Only requests of this client program: a product, or a product and its version
+    #[arg(long, value_name = "NAME[/VERSION]")]
+    client: Option<String>,
+
+    /// Only requests for this end user
+    #[arg(long, value_name = "NAME")]
+    end_user: Option<String>,
+
+    /// Only requests with this tag
+    #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
+    tag: Option<String>,
+}
+
+fn tag(text: &str) -> Result<String, String> {
+    let is_tag = dimensions::Filter::is_tag(text);
+    is_tag.then(|| text.to_owned()).ok_or_else(|| format!("write {}", dimensions::Filter::TAG))
+}
+
+impl SaidArgs {
+    /// The filter. Writes to `notes` if a name may be hashed and the key cannot be read.
+    fn filter(&self, ledger: &Ledger, notes: &mut dyn Write) -> io::Result<dimensions::Filter> {
+        let Self { session, agent, client, end_user, tag } = self.clone();
+        let hasher = if session.is_some() || agent.is_some() || end_user.is_some() {
+            ledger.hasher().or_else(|fault| {
+                writeln!(notes, "taximeter: {fault}; names are compared as they are").map(|()| None)
+            })?
+        } else {
+            None
+        };
+        let asked = dimensions::Asked { session, agent, client, end_user, tag };
+        Ok(dimensions::Filter::new(asked, hasher.as_ref()))
+    }
+}
+
 /// Writes the records to `out`. If the ledger is empty, writes a note to `notes`.
 ///
 /// `ledger` is the ledger in the arguments. `feeds` are its journals, for entries that the store
@@ -88,6 +143,7 @@ pub(crate) fn run(
     if named.store.is_empty()? {
         notes.write_all(ledger.empty(&named).as_bytes())?;
     }
+    let wanted = args.said.filter(ledger, notes)?;
     let mut pause = if args.follow { Some(Pause::new().map_err(Failure::Wait)?) } else { None };
     let mut retry = RETRY_MIN;
     let again = |store: &mut Store, fault: Option<Failure>| {
@@ -119,7 +175,7 @@ pub(crate) fn run(
         }
         Ok(false)
     };
-    unless_reader_left(show(args, &mut named.store, out, again))
+    unless_reader_left(show(args, &wanted, &mut named.store, out, again))
 }
 
 /// Whether a later attempt may succeed.
@@ -131,6 +187,7 @@ const fn is_passing(fault: &Failure) -> bool {
 /// search, and opens the store again after a failed one.
 fn show(
     args: &RecordsArgs,
+    wanted: &dimensions::Filter,
     store: &mut Store,
     out: &mut dyn Write,
     mut again: impl FnMut(&mut Store, Option<Failure>) -> Result<bool, Failure>,
@@ -138,11 +195,14 @@ fn show(
     let at = |moment: Option<Moment>| moment.map(|moment| moment.at(&args.zone)).transpose();
     let filter = Filter { tenant: args.tenant.clone(), from: at(args.from)?, to: at(args.to)? };
     let mut newest = store.newest()?;
-    store.records(&filter, newest, args.limit, |record| line(out, record))?;
+    store.records_of(&filter, wanted, newest, args.limit, |record| line(out, record))?;
     out.flush()?;
     let mut fault = None;
     while again(store, fault.take())? {
-        let looked = store.records_after(&filter, &mut newest, |record| line(out, record));
+        let looked = store.records_after(&filter, &mut newest, |record| {
+            let is_wanted = wanted.matches(record.dimensions.as_deref());
+            if is_wanted { line(out, record) } else { Ok(()) }
+        });
         out.flush()?;
         fault = looked.err();
     }

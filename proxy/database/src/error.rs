@@ -84,7 +84,8 @@ pub enum StoreError {
     #[error(
         "the single requests before {} are gone, and only their sums by the hour are left; ask for a \
          time from then on, or from a day later on for shares of GPUs. Bills of whole hours (UTC) are \
-         made of the sums for any time, without such shares",
+         made of the sums for any time, without such shares and not by session, agent, client, \
+         end user or tag",
         details_date(*from)
     )]
     DetailsGone {

@@ -7,6 +7,8 @@
 //!     .finish(notes, user)  → Told         the dimensions, and what was dropped
 //! ```
 //!
+//! [`Filter`] finds requests by what they said.
+//!
 //! Begin with `table.rs`: it says which client sends what, and which of several names counts.
 //!
 //! # Invariants
@@ -22,6 +24,7 @@
 
 mod client;
 mod dimension;
+mod filter;
 mod form;
 mod heard;
 mod keep;
@@ -34,6 +37,7 @@ mod tests;
 mod value;
 
 pub use dimension::Dimension;
+pub use filter::{Asked, Filter};
 pub use heard::{Heard, Lineage, Told};
 pub use keep::{Hasher, Keep};
 pub use names::Names;

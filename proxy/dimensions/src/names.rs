@@ -114,6 +114,12 @@ impl Names {
         }
     }
 
+    /// What hashes names. `None` if none are hashed.
+    #[must_use]
+    pub const fn hasher(&self) -> Option<&Hasher> {
+        self.hasher.as_ref()
+    }
+
     /// The number of a new rule. `None` if its dimension is left out.
     fn add(&mut self, rule: Rule) -> Option<u16> {
         let keep = match rule.gives {

@@ -1,6 +1,7 @@
 //! What an export contains, and the names of its files.
 
 use taximeter_billing::export::{FocusVersion, Format};
+use taximeter_billing::{Dimension, Grouping, SaidBy};
 
 /// The content and format of an export.
 #[derive(Debug, Clone)]
@@ -27,6 +28,15 @@ impl Content {
     /// Whether the content is events for a receiver, which may not take old ones.
     pub const fn has_events(&self) -> bool {
         matches!(self, Self::Records(format) if format.has_items())
+    }
+
+    /// What the charges of this content are split by, if they can be split by `by`: FOCUS has columns
+    /// for what clients say, and all else of it is in its rows.
+    pub fn split_by(&self, by: Option<&Grouping>) -> Option<SaidBy> {
+        let Some(by) = by else { return Some(SaidBy::default()) };
+        let is_said = |dimension: &Dimension| matches!(dimension, Dimension::Said(_));
+        let can = matches!(self, Self::Focus { .. }) && by.dimensions().iter().all(is_said);
+        can.then(|| by.said())
     }
 
     /// Media type.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::export::{ExportError, OutsideWindow, file_name};
-use taximeter_billing::{BillError, Period, PeriodError};
+use taximeter_billing::{BillError, Period, PeriodError, SaidBy};
 use taximeter_store::terms::{Scope, Terms};
 use taximeter_store::{Filter, StoreError};
 
@@ -24,6 +24,8 @@ pub struct Job {
     pub period: Period,
     /// Only this tenant, if set.
     pub tenant: Option<String>,
+    /// What charges are split by, beside what their rows have. Records have it anyway.
+    pub said: SaidBy,
     /// The current time. It decides what GPUs cost so far, and that the period is not over.
     pub now: Timestamp,
     /// The highest age of an event that the receiver takes, in place of the one that is known of it.
@@ -91,6 +93,7 @@ impl Job {
 
     /// Which part of the ledger it is about; by UTC, as FOCUS wants it.
     pub(super) fn scope(&self) -> Scope<'_> {
-        Scope::in_utc(self.period, self.tenant.as_deref(), self.now)
+        let scope = Scope::in_utc(self.period, self.tenant.as_deref(), self.now);
+        Scope { said: &self.said, ..scope }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use taximeter_billing::SaidBy;
 use taximeter_billing::export::{
     BillItem, Charge, ExportTotals, FocusVersion, FocusWriter, Format, RecordWriter, charges,
 };
@@ -59,7 +60,7 @@ fn written(
         }
         Content::Parquet => parquet(store, job, out, &mut totals, step)?,
         Content::Focus { parquet, version, issuer } => {
-            let writer = focus(*parquet, out, *version, issuer)?;
+            let writer = focus(*parquet, out, (*version, issuer), &job.said)?;
             focus_rows(store, job, writer, &mut totals, step)?;
         }
     }
@@ -81,13 +82,13 @@ fn each_record(
 fn focus<'a>(
     parquet: bool,
     out: &'a mut Output<'a>,
-    version: FocusVersion,
-    issuer: &str,
+    (version, issuer): (FocusVersion, &str),
+    by: &SaidBy,
 ) -> Result<FocusWriter<&'a mut Output<'a>>, ExportFault> {
     if parquet {
-        Ok(FocusWriter::parquet(out, version, issuer)?)
+        Ok(FocusWriter::parquet(out, version, issuer, by)?)
     } else {
-        Ok(FocusWriter::csv(out, version, issuer)?)
+        Ok(FocusWriter::csv(out, version, issuer, by)?)
     }
 }
 

@@ -260,15 +260,26 @@ impl Store {
         filter: &Filter,
         newest: i64,
         limit: Option<u32>,
-        mut visit: impl FnMut(&Record) -> Result<(), E>,
+        visit: impl FnMut(&Record) -> Result<(), E>,
     ) -> Result<(), E> {
         let filter = &self.with_details(filter)?;
         let all = AdmissionKey { at: filter.since(), id: Vec::new() };
-        let mut start = match limit {
+        let start = match limit {
             None => all,
             Some(0) => return Ok(()),
             Some(count) => self.database.key_of_last(filter, newest, count)?.unwrap_or(all),
         };
+        self.records_from(filter, newest, start, visit)
+    }
+
+    /// The same from `start` on, of a filter that names no time without details.
+    pub(super) fn records_from<E: From<StoreError>>(
+        &mut self,
+        filter: &Filter,
+        newest: i64,
+        mut start: AdmissionKey,
+        mut visit: impl FnMut(&Record) -> Result<(), E>,
+    ) -> Result<(), E> {
         loop {
             let page = self.database.admitted(filter, newest, &start, PAGE_RECORDS_MAX)?;
             self.need_details_at(&start)?;
@@ -432,7 +443,7 @@ fn made_within(id: Uuid) -> Option<(Timestamp, Timestamp)> {
 }
 
 /// The outcome of a visitor that may end the visits.
-fn heard<E: From<StoreError>>(
+pub(super) fn heard<E: From<StoreError>>(
     ask: impl FnOnce(&mut Result<(), E>) -> Result<(), StoreError>,
 ) -> Result<(), E> {
     let mut outcome = Ok(());
@@ -440,11 +451,11 @@ fn heard<E: From<StoreError>>(
     outcome
 }
 
-fn go_on<E>(outcome: &Result<(), E>) -> ControlFlow<()> {
+pub(super) fn go_on<E>(outcome: &Result<(), E>) -> ControlFlow<()> {
     if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
-fn show<E>(
+pub(super) fn show<E>(
     hours: &mut Hours,
     visit: &mut dyn FnMut(&HourKey, &Hour) -> Result<(), E>,
 ) -> Result<(), E> {

@@ -4,8 +4,8 @@ use std::str::FromStr as _;
 
 use jiff::Timestamp;
 use taximeter_billing::{
-    Bill, BillError, Biller, Grouping, Invoice, Invoicer, Period, PeriodError, TooLarge, Unit,
-    Zone, csv, invoice, json, printable, table,
+    Bill, BillError, Biller, Grouping, Invoice, Invoicer, Period, PeriodError, SaidBy, TooLarge,
+    Unit, Zone, csv, invoice, json, printable, table,
 };
 
 use crate::terms::{Scope, Terms};
@@ -176,7 +176,8 @@ impl BillJob {
         let status = Some(store.status(self.period, self.now)?);
         let by = self.by.clone().unwrap_or_default();
         let mut biller = Biller::new(self.period, self.zone.clone(), by);
-        let scope = self.scope();
+        let said = self.by.as_ref().map(Grouping::said).unwrap_or_default();
+        let scope = Scope { said: &said, ..self.scope() };
         let credits = self
             .terms
             .sums(store, scope, None, |key, hour| Ok::<_, E>(biller.add_hour(key, hour)?))?;
@@ -193,6 +194,7 @@ impl BillJob {
             unit: self.unit(),
             tenant: self.tenant.as_deref(),
             now: self.now,
+            said: SaidBy::NONE,
         }
     }
 }

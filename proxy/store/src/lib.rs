@@ -89,6 +89,7 @@ mod reading;
 pub mod refusals;
 mod rejected;
 mod room;
+mod said;
 pub mod seal_thread;
 mod sessions;
 pub mod signing;

@@ -1,21 +1,24 @@
 //! What sessions add up to in a store: always what their requests and corrections say.
 #![cfg(test)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
-use taximeter_billing::Period;
+use taximeter_billing::{Hour, HourKey, Period, SaidDimension};
+use taximeter_dimensions::{self as dimensions, Asked};
 use taximeter_ledger::{
     Completion, Correction, Dimensions, End, Entry, FramedEntry, Record, RecordUsage, RequestId,
     TenantId,
 };
 use taximeter_sessions::{Listing, Request, Session, SessionBuilder, Sums, TopBy};
 use taximeter_store::samples::{feed, journal, record, segment};
-use taximeter_store::{Feed, GoneCause, SealPolicy, SealWork, Sealer, Store, StoreError};
+use taximeter_store::{
+    Feed, Filter, GoneCause, SealPolicy, SealWork, Sealer, Store, StoreError,
+};
 use taximeter_tests::postgres::shared;
 use uuid::Uuid;
 
@@ -148,6 +151,64 @@ fn check(store: &mut Store, expected: &BTreeMap<(String, String), Session>) {
     assert_eq!(store.session("nobody", None).unwrap(), []);
 }
 
+/// Records are found by what their clients say, and sums that are split by it are those of the hours.
+fn check_said(store: &mut Store, records: &[Record]) {
+    let newest = store.newest().unwrap();
+    let mut some = |session: Option<&str>, agent: Option<&str>, tenant: Option<&str>, limit| {
+        let [of, by] = [session, agent].map(|name| name.map(str::to_owned));
+        let asked = Asked { session: of, agent: by, ..Asked::default() };
+        let wanted = dimensions::Filter::new(asked, None);
+        let filter = Filter { tenant: tenant.map(str::to_owned), ..Filter::default() };
+        let mut found = Vec::new();
+        store
+            .records_of(&filter, &wanted, newest, limit, |record| {
+                found.push(record.id);
+                Ok::<_, StoreError>(())
+            })
+            .unwrap();
+        let is = |name: Option<&str>, value: Option<&String>| {
+            name.is_none() || name == value.map(String::as_str)
+        };
+        let expected = records.iter().filter(|record| {
+            let said = record.dimensions.as_deref();
+            tenant.is_none_or(|tenant| tenant == &*record.tenant.0)
+                && is(session, said.and_then(|said| said.session.as_ref()))
+                && is(agent, said.and_then(|said| said.agent.as_ref()))
+        });
+        let expected: Vec<_> = expected.map(|record| record.id).collect();
+        let last = limit.map_or(expected.len(), |limit| expected.len().min(limit as usize));
+        assert_eq!(found, expected[expected.len() - last..], "{session:?} {agent:?} {tenant:?}");
+    };
+    for session in [None, Some("0"), Some("nobody")] {
+        for agent in [None, Some("1")] {
+            for (tenant, limit) in
+                [(None, None), (Some("acme"), None), (Some("blue"), Some(1)), (None, Some(3))]
+            {
+                some(session, agent, tenant, limit);
+            }
+        }
+    }
+    let mut sums = [BTreeMap::new(), BTreeMap::new()];
+    let mut split = BTreeSet::new();
+    let by = ["session", "client"].map(|name| name.parse().unwrap()).into_iter().collect();
+    let add = |sums: &mut BTreeMap<HourKey, Hour>, key: &HourKey, hour: &Hour| {
+        let key = HourKey { said: BTreeMap::new(), ..key.clone() };
+        sums.entry(key).or_default().add(hour).unwrap();
+        Ok::<_, StoreError>(())
+    };
+    store.hours(always(), None, |key, hour| add(&mut sums[0], key, hour)).unwrap();
+    store
+        .split_hours(always(), None, &by, |key, hour| {
+            split.extend(key.said.get(&SaidDimension::Session).cloned());
+            add(&mut sums[1], key, hour)
+        })
+        .unwrap();
+    assert_eq!(sums[0], sums[1]);
+    let used = records.iter().filter(|record| !record.used_nothing());
+    let sessions = used.filter_map(|record| record.dimensions.as_ref()?.session.clone());
+    assert_eq!(split, sessions.collect());
+}
+
 /// What happens in a store: requests, those of them that are changed, and how many come first.
 type Story = (Vec<Record>, Vec<Correction>, usize);
 
@@ -179,6 +240,7 @@ fn tell(store: &mut Store, (records, changes, cut): &Story) {
     store.catch_up(&mut [feed(&posts)]).unwrap();
     let expected = made(records, changes);
     check(store, &expected);
+    check_said(store, records);
     store.rebuild(&mut [feed(&posts), corrections(&amendments)]).unwrap();
     check(store, &expected);
     // What the journals no longer have is kept.
@@ -383,6 +445,30 @@ fn the_sums_of_a_day_go_with_its_details() {
     let left = made(&records[6..], &[]);
     let sums: Vec<_> = left.values().map(|session| session.sums.clone()).collect();
     assert_eq!(listed(&mut store).into_values().collect::<Vec<_>>(), sums);
+}
+
+#[test]
+fn what_clients_say_is_found_in_files_of_days_and_behind_them_until_it_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = Store::open(dir.path()).unwrap();
+    let records: Vec<_> = (0..20_u8)
+        .map(|at| ride_of(at.into(), (at % 4 > 0).then_some(at % 3), at, Some(at % 2)))
+        .collect();
+    let changes: Vec<_> = records.iter().step_by(5).map(|record| correction(record, 5)).collect();
+    let entry = |change: &Correction| Entry::Correction(Box::new(change.clone()));
+    let amendments = segment(1, changes.iter().map(entry));
+    store.catch_up(&mut [feed(&journal(records.clone())), corrections(&amendments)]).unwrap();
+    check_said(&mut store, &records);
+    let closed_until = "2026-11-03T00:00:00Z".parse().unwrap();
+    let policy = SealPolicy { closed_until, ..SealPolicy::default() };
+    let mut sealer = sealer(dir.path());
+    let newest = sealer.newest().unwrap();
+    assert_eq!(sealer.work(&policy, newest, &|| true).unwrap().sealed, 12);
+    check_said(&mut store, &records);
+    sealer.remove_oldest_day(closed_until, GoneCause::Age).unwrap().unwrap();
+    let by = [SaidDimension::Session].into_iter().collect();
+    let gone = store.split_hours(always(), None, &by, |_, _| Ok::<_, StoreError>(()));
+    assert!(matches!(gone, Err(StoreError::DetailsGone { .. })), "{gone:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Instant;
 use http::{Method, Version};
 use jiff::Timestamp;
 use taximeter_config::Upstream;
-use taximeter_ledger::{Record, RequestId};
+use taximeter_ledger::{Dimensions, Record, RequestId};
 use taximeter_meter::{Measurement, Wire};
 use taximeter_request::Parameter;
 
@@ -104,6 +104,8 @@ pub struct Attempt<'a> {
     pub request_model: Option<&'a str>,
     /// The number of answers that the request asks for.
     pub choices: u64,
+    /// What the client says of the request.
+    pub said: Option<&'a Dimensions>,
     /// Further parameters of the request. Numbers are as written.
     pub parameters: &'a [(Parameter, String)],
     /// The most tokens that each answer may have.

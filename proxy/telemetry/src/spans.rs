@@ -238,6 +238,7 @@ impl Attempt<'_> {
         }
         all.extend(self.max_tokens.map(|tokens| int(key::GEN_AI_REQUEST_MAX_TOKENS, tokens)));
         stated(self.parameters, genai, &mut all);
+        self.part_of(&mut all);
         all.extend(self.output_type().map(|form| text(key::GEN_AI_OUTPUT_TYPE, form)));
         self.of_openai(&mut all);
         if let Some(record) = self.record() {
@@ -249,6 +250,18 @@ impl Attempt<'_> {
 }
 
 impl Attempt<'_> {
+    /// The session and the agent. A conversation that the request names is a session, unless its
+    /// client names another one or sessions are not kept.
+    fn part_of(&self, all: &mut Vec<KeyValue>) {
+        let session = self.said.and_then(|said| said.session.as_deref());
+        let agent = self.said.and_then(|said| said.agent.as_deref());
+        let mut stated = self.parameters.iter();
+        let conversation = stated.find(|(parameter, _)| *parameter == Parameter::Conversation);
+        let conversation = session.or(conversation.map(|(_, value)| value.as_str()));
+        all.extend(conversation.map(|id| text(key::GEN_AI_CONVERSATION_ID, &chosen(id))));
+        all.extend(agent.map(|id| text(key::GEN_AI_AGENT_ID, &chosen(id))));
+    }
+
     /// `gen_ai.output.type`, where one was asked for.
     fn output_type(&self) -> Option<&'static str> {
         let is = |wanted: Parameter, words: &[&str]| {
@@ -304,7 +317,6 @@ fn stated(parameters: &[(Parameter, String)], genai: GenAi, all: &mut Vec<KeyVal
             Parameter::PresencePenalty => double(key::GEN_AI_REQUEST_PRESENCE_PENALTY, value),
             Parameter::Seed => signed(key::GEN_AI_REQUEST_SEED, value),
             Parameter::Dimensions => signed(key::GEN_AI_EMBEDDINGS_DIMENSION_COUNT, value),
-            Parameter::Conversation => Some(text(key::GEN_AI_CONVERSATION_ID, &chosen(value))),
             Parameter::EncodingFormat => {
                 Some(texts(key::GEN_AI_REQUEST_ENCODING_FORMATS, std::slice::from_ref(value)))
             }
@@ -326,6 +338,7 @@ fn stated(parameters: &[(Parameter, String)], genai: GenAi, all: &mut Vec<KeyVal
             | Parameter::PreviousResponse
             | Parameter::Prompt
             | Parameter::PromptVersion
+            | Parameter::Conversation
             | Parameter::OutputFormat
             | Parameter::Modality => None,
         });

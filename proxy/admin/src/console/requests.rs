@@ -52,12 +52,21 @@ fn filters(asked: &RecordsParams, view: &View) -> Markup {
         ("label", "Label", &asked.label),
         ("request_id", "Request id", &asked.request_id),
     ];
-    let without = asked.without.as_ref().map(|_| ("without", "Without", &asked.without));
+    // Those that few ask for are shown where they are asked for.
+    let rare = [
+        ("session", "Session", &asked.session),
+        ("agent", "Agent", &asked.agent),
+        ("client", "Client", &asked.client),
+        ("end_user", "End user", &asked.end_user),
+        ("tag", "Tag", &asked.tag),
+        ("without", "Without", &asked.without),
+    ];
+    let rare = rare.into_iter().filter(|(_, _, value)| value.is_some());
     let ends = End::ALL.map(End::as_str);
     let times = [("from", "From", &asked.from), ("to", "Before", &asked.to)];
     html! {
         form.filters method="get" action=(view.root().to(REQUESTS)) {
-            @for (field, word, value) in fields.into_iter().chain(without) {
+            @for (field, word, value) in fields.into_iter().chain(rare) {
                 div {
                     label for=(field) { (word) }
                     input id=(field) name=(field) value=[value.as_deref()] autocomplete="off"

@@ -111,6 +111,7 @@ impl UsageQuery {
             unit: Unit::Month,
             tenant: tenant.as_deref(),
             now: *now,
+            said: &by.said(),
         };
         let mut biller = Biller::new(span.period, zone.clone(), by.clone());
         let mut labels = BTreeSet::new();

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use rust_decimal::Decimal;
-use taximeter_ledger::RecordCost;
+use taximeter_ledger::{Dimensions, RecordCost};
 use taximeter_pricing::Source;
 
 use super::*;
@@ -55,6 +55,13 @@ fn add(biller: &mut Biller, rides: &[Ride], period: Period) -> Result<(), BillEr
         let labels = ride.team.map(|team| ("team".to_owned(), team.to_owned()));
         let labels = labels.into_iter().collect();
         let cost = ride.cost.map(|amount| cost("USD", amount));
+        // Both tenants have the same names.
+        let session = ride.team.map(|team| format!("session-{team}"));
+        let said = session.map(|session| Dimensions {
+            session: Some(session),
+            agent: ride.model.map(str::to_owned),
+            ..Dimensions::default()
+        });
         let row = BilledRequest {
             started_at: at(ride.at),
             tenant: ride.tenant,
@@ -71,8 +78,9 @@ fn add(biller: &mut Biller, rides: &[Ride], period: Period) -> Result<(), BillEr
             output_tokens: ride.output,
             reasoning_output_tokens: None,
             cost: cost.as_ref(),
+            said: said.as_ref(),
         };
-        let key = HourKey::of(&row);
+        let key = HourKey::split(&row, &biller.by.said());
         let key = HourKey { hour: key.hour.max(period.from()), ..key };
         biller.add_hour(&key, &Hour::of(&row))?;
     }
@@ -143,6 +151,23 @@ proptest! {
         for by in ["model", "day", "hour,tenant", "label:team", "key,route,upstream,operation"] {
             prop_assert_eq!(&bill_of(&rides, november(), by).unwrap().total, &total, "{}", by);
         }
+    }
+
+    #[test]
+    fn what_clients_say_splits_the_lines_of_a_tenant_and_changes_no_sum(rides in rides()) {
+        let whole = bill_of(&rides, november(), "tenant").unwrap();
+        let by = "tenant,session,agent,end_user,tag:team";
+        let split = bill_of(&rides, november(), by).unwrap();
+        prop_assert_eq!(&split.total, &whole.total);
+        for line in &whole.rows {
+            let parts = split.rows.iter().filter(|part| part.keys[0] == line.keys[0]);
+            prop_assert_eq!(&add_up(parts.map(|part| &part.sums)), &line.sums);
+        }
+        let none = rides.iter().filter(|ride| ride.team.is_none()).count() as u64;
+        let sessions = bill_of(&rides, november(), "session").unwrap();
+        let rows = sessions.rows.iter().filter(|line| line.keys == [None]);
+        let counts: Vec<_> = rows.map(|line| line.sums.requests).collect();
+        prop_assert_eq!(counts, if none > 0 { vec![none] } else { vec![] });
     }
 
     #[test]
@@ -333,6 +358,7 @@ fn two_currencies_are_not_added() {
             output_tokens: Some(1),
             reasoning_output_tokens: None,
             cost: Some(cost),
+            said: None,
         };
         biller.add_hour(&HourKey::of(&row), &Hour::of(&row))
     };

@@ -11,6 +11,7 @@ use taximeter_ledger::{Record, RecordUsage, RequestId};
 
 use super::item::{BillItem, ItemDetails};
 use super::partition::push_encoded;
+use crate::said::SaidDimension;
 
 /// Media type of a batch, which is a JSON array of events.
 pub const CLOUDEVENTS_BATCH_TYPE: &str = "application/cloudevents-batch+json";
@@ -76,6 +77,9 @@ pub(super) struct RequestData<'a> {
     provider: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
+    /// What the client says, as `--by` names it: `session`, `agent`, `client`, `end_user`, `tag:NAME`.
+    #[serde(flatten)]
+    said: BTreeMap<SaidDimension, &'a str>,
     end: &'static str,
     usage_source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,6 +170,7 @@ impl<'a> RequestData<'a> {
             upstream: &record.upstream,
             provider: &record.provider,
             model: record.response_model.as_deref().or(record.request_model.as_deref()),
+            said: record.dimensions.as_deref().map(SaidDimension::all).unwrap_or_default(),
             end: record.end.as_str(),
             usage_source: usage.source.as_str(),
             input_tokens: numbers.input_tokens,

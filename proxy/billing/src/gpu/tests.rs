@@ -5,6 +5,7 @@ use taximeter_pricing::{Currency, Money, TokenWeights};
 use super::*;
 use crate::fixtures;
 use crate::period::instant;
+use crate::said::SaidDimension;
 
 fn price(hourly: &str, count: u32) -> GpuPrice {
     GpuPrice {
@@ -233,6 +234,28 @@ proptest! {
                 hour.lines.iter().map(|(line, quantity)| line.unit_price * quantity).sum();
             prop_assert_eq!(Some(lines), hour.sums.cost);
         }
+    }
+
+    #[test]
+    fn what_clients_say_changes_no_share_of_a_tenant(
+        samples in vec(any_run(), 0..20),
+        sessions in vec(0..3_u8, 20),
+    ) {
+        let (runs, day) = (runs_of(&samples), ("00:00:00", "12:00:00"));
+        let whole = shares(price("3", 1), day, &runs);
+        let period = Period::new(at(day.0), at(day.1)).unwrap();
+        let mut split = GpuShares::new("local", "vllm", price("3", 1), period, Zone::UTC);
+        for ((tenant, run), session) in runs.iter().zip(&sessions) {
+            let said = BTreeMap::from([(SaidDimension::Session, session.to_string())]);
+            split.add(&HourKey { said, ..key(tenant) }, run);
+        }
+        let mut added = BTreeMap::<HourKey, Hour>::new();
+        for (key, hour) in split.finish().unwrap() {
+            let key = HourKey { said: BTreeMap::new(), ..key };
+            added.entry(key).or_default().add(&hour).unwrap();
+        }
+        let added: Vec<_> = added.into_iter().collect();
+        prop_assert_eq!(owed(&added), owed(&whole));
     }
 
     #[test]

@@ -162,6 +162,7 @@ fn row(cursors: &mut [Cursor], known: &mut Lines) -> Result<(HourKey, Hour), Mis
         currency: next().map(Value::owned).transpose()?,
         correction: must(next())?.bool()?,
         late: must(next())?.bool()?,
+        said: BTreeMap::new(),
     };
     let mut sums = Sums {
         requests: must(next())?.count()?,

@@ -66,10 +66,27 @@ fn an_empty_ledger_is_noted_beside_the_output() {
     assert!(String::from_utf8(notes).unwrap().contains("is empty"));
 }
 
+/// A record of a session.
+fn record_of(number: u32, session: &str) -> Record {
+    let session = Some(session.to_owned());
+    let said = taximeter_ledger::Dimensions { session, ..Default::default() };
+    Record { dimensions: said.if_any(), ..record(number) }
+}
+
 #[test]
-fn following_shows_each_record_once_as_it_comes() {
+fn following_shows_each_record_once_as_it_comes_and_of_a_session_its_own_alone() {
+    for (session, expected) in [
+        (None, &["client-1", "client-5", "client-9", "client-7"][..]),
+        (Some("s"), &["client-5", "client-7"]),
+        (Some("t"), &["client-9"]),
+    ] {
+        assert_eq!(followed(session), expected, "{session:?}");
+    }
+}
+
+fn followed(session: Option<&str>) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
-    let all = journal([record(5), record(1), record(9), record(7)]);
+    let all = journal([record_of(5, "s"), record(1), record_of(9, "t"), record_of(7, "s")]);
     let mut store = Store::open(dir.path()).unwrap();
     store.catch_up(&mut [feed(&all[..2])]).unwrap();
     let mut later = 3..=all.len();
@@ -80,6 +97,8 @@ fn following_shows_each_record_once_as_it_comes() {
         Ok(next.is_some())
     };
     let mut out = Vec::new();
-    show(&args(&dir, &["--follow"]), &mut store, &mut out, again).unwrap();
-    assert_eq!(ids(&out), ["client-1", "client-5", "client-9", "client-7"]);
+    let asked = dimensions::Asked { session: session.map(str::to_owned), ..Default::default() };
+    let wanted = dimensions::Filter::new(asked, None);
+    show(&args(&dir, &["--follow"]), &wanted, &mut store, &mut out, again).unwrap();
+    ids(&out)
 }

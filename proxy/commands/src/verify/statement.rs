@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use jiff::Timestamp;
-use taximeter_billing::{Month, Statement, Unit, Zone};
+use taximeter_billing::{Month, SaidBy, Statement, Unit, Zone};
 use taximeter_store::signing::{PublicKey, SigningKey};
 use taximeter_store::statements::{self, Later, MadeStatement, Signed};
 use taximeter_store::terms::{Scope, Terms};
@@ -85,7 +85,14 @@ pub(super) fn run(
             let config = ledger.config.as_ref();
             let zone = args.zone.clone().unwrap_or_else(|| configured_zone(config));
             let period = month.period(&zone)?;
-            let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant: Some(of), now };
+            let scope = Scope {
+                period,
+                zone: &zone,
+                unit: Unit::Month,
+                tenant: Some(of),
+                now,
+                said: SaidBy::NONE,
+            };
             let mut store = ledger.open(&mut ledger.feeds())?.store;
             let terms = config.map(Terms::of).unwrap_or_default();
             // The journals are read after the store, so they have every entry that the store has.

@@ -1,6 +1,6 @@
 //! Whether a statement is still all that is owed: what was issued after it, and what is due.
 
-use taximeter_billing::{Statement, Unit, Zone};
+use taximeter_billing::{SaidBy, Statement, Unit, Zone};
 
 use jiff::Timestamp;
 
@@ -42,7 +42,14 @@ pub fn later(
     }
     let zone: Zone = statement.zone.parse().unwrap_or_default();
     let (period, tenant) = (statement.period()?, statement.tenant.as_str());
-    let scope = Scope { period, zone: &zone, unit: Unit::Month, tenant: Some(tenant), now };
+    let scope = Scope {
+        period,
+        zone: &zone,
+        unit: Unit::Month,
+        tenant: Some(tenant),
+        now,
+        said: SaidBy::NONE,
+    };
     let (mut issued, _) = issued(store, tenant, scope)?;
     if let Some(number) = statement.number {
         let is_this = |issued: &&Statement| issued.number == Some(number);

@@ -1,6 +1,6 @@
 //! Tests of statements that are issued: a final one never changes.
 
-use taximeter_billing::{Covered, Credit, Statement, Unit};
+use taximeter_billing::{Covered, Credit, SaidBy, Statement, Unit};
 
 use super::closing::{at, october, post_at, says};
 use super::*;
@@ -28,7 +28,14 @@ fn key(dir: &TempDir) -> SigningKey {
 fn scope(now: &str) -> Scope<'static> {
     static UTC: Zone = Zone::UTC;
     let tenant = Some("acme");
-    Scope { period: october(), zone: &UTC, unit: Unit::Month, tenant, now: at(now) }
+    Scope {
+        period: october(),
+        zone: &UTC,
+        unit: Unit::Month,
+        tenant,
+        now: at(now),
+        said: SaidBy::NONE,
+    }
 }
 
 /// The text of the statement that is given out at this time, and what is said beside it.

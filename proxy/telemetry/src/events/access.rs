@@ -63,6 +63,8 @@ fn served(attempt: &Attempt<'_>, fields: &mut Vec<Field>) {
     fields.push(("provider", attempt.provider.into()));
     fields.push(("upstream", attempt.upstream.into()));
     fields.extend(given("model", attempt.request_model));
+    fields.extend(given("session", attempt.said.and_then(|said| said.session.as_deref())));
+    fields.extend(given("agent", attempt.said.and_then(|said| said.agent.as_deref())));
 }
 
 fn settled(record: &Record, fields: &mut Vec<Field>) {

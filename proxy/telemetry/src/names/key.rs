@@ -93,7 +93,8 @@ keys! {
     OPENAI_RESPONSE_SYSTEM_FINGERPRINT: attribute::OPENAI_RESPONSE_SYSTEM_FINGERPRINT, Text,
         "The configuration that the engine runs on, as in the answer.";
     GEN_AI_CONVERSATION_ID: attribute::GEN_AI_CONVERSATION_ID, Text,
-        "The conversation, if the request names one.";
+        "The session, as on the record, or else the conversation, if the request names one.";
+    GEN_AI_AGENT_ID: attribute::GEN_AI_AGENT_ID, Text, "The agent, as on the record.";
     GEN_AI_RESPONSE_ID: attribute::GEN_AI_RESPONSE_ID, Text, "The answer's `id`.";
     GEN_AI_RESPONSE_FINISH_REASONS: attribute::GEN_AI_RESPONSE_FINISH_REASONS, Text,
         "One per choice.";

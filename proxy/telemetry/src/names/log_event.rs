@@ -66,7 +66,8 @@ macro_rules! log_events {
 log_events! {
     Request: "request", Info,
         ["id", "request_id", "peer", "tenant", "method", "route", "path", "status", "end", "code",
-         "error_type", "operation", "provider", "upstream", "model", "response_model", "stream",
+         "error_type", "operation", "provider", "upstream", "model", "response_model", "session",
+         "agent", "stream",
          "input_tokens", "cache_read_input_tokens", "cache_write_input_tokens", "output_tokens",
          "reasoning_output_tokens", "source", "flags", "cost", "cost_known", "currency", "duration_seconds",
          "gateway_seconds", "time_to_first_chunk_seconds", "time_to_first_token_seconds"],
@@ -299,6 +300,8 @@ pub(crate) const FIELDS: &[(&str, &str, &str)] = &[
     ("upstream", key::UPSTREAM, "The upstream's name."),
     ("model", key::GEN_AI_REQUEST_MODEL, "The model that the client asked for."),
     ("response_model", key::GEN_AI_RESPONSE_MODEL, "The model that answered."),
+    ("session", key::GEN_AI_CONVERSATION_ID, "The session, as on the record."),
+    ("agent", key::GEN_AI_AGENT_ID, "The agent, as on the record."),
     ("stream", key::GEN_AI_REQUEST_STREAM, "Whether the answer was a stream."),
     ("input_tokens", key::GEN_AI_USAGE_INPUT_TOKENS, "With cached tokens. Absent if unknown."),
     (

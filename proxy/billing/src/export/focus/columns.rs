@@ -1,6 +1,7 @@
 //! The columns of a row, in order: those of FOCUS, then Taximeter's own, which begin with `x_`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -9,6 +10,7 @@ use super::charge::{Charge, ChargeKind, UsageCharge};
 use super::words;
 use crate::credit::Covered;
 use crate::hours::LineKey;
+use crate::said::{SaidBy, SaidDimension as Said};
 
 /// The version of FOCUS, which decides the names of some columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -132,7 +134,7 @@ fn maybe(value: Option<&str>) -> Cell<'_> {
 
 /// The columns of FOCUS in alphabetical order, then Taximeter's own. The second argument is the
 /// invoice issuer.
-pub(super) const COLUMNS: &[FocusColumn] = &[
+const COLUMNS: &[FocusColumn] = &[
     FocusColumn::never_null("BilledCost", ColumnType::Cost, |charge, _| Cell::Number(charge.cost)),
     FocusColumn::never_null("BillingAccountId", ColumnType::Text, |charge, _| text(charge.tenant)),
     FocusColumn::never_null("BillingAccountName", ColumnType::Text, |charge, _| {
@@ -239,6 +241,51 @@ pub(super) const COLUMNS: &[FocusColumn] = &[
     }),
     FocusColumn::of_usage("x_Upstream", ColumnType::Text, |usage| text(&usage.key.upstream)),
 ];
+
+/// Columns of what clients say. Charges that are not split by it have none of them.
+const SESSION: FocusColumn =
+    FocusColumn::of_usage("x_Session", ColumnType::Text, |usage| said(usage, &Said::Session));
+const AGENT: FocusColumn =
+    FocusColumn::of_usage("x_Agent", ColumnType::Text, |usage| said(usage, &Said::Agent));
+const CLIENT: FocusColumn =
+    FocusColumn::of_usage("x_Client", ColumnType::Text, |usage| said(usage, &Said::Client));
+const END_USER: FocusColumn =
+    FocusColumn::of_usage("x_EndUser", ColumnType::Text, |usage| said(usage, &Said::EndUser));
+const REQUEST_TAGS: FocusColumn =
+    FocusColumn::of_usage("x_RequestTags", ColumnType::Text, request_tags);
+
+/// The columns of charges that are split by what clients say: those of all charges, then one for each
+/// property, in order. Tags share one.
+pub(super) fn columns(by: &SaidBy) -> Vec<&'static FocusColumn> {
+    let mut columns: Vec<_> = COLUMNS.iter().collect();
+    let of = |dimension: &Said| match dimension {
+        Said::Session => &SESSION,
+        Said::Agent => &AGENT,
+        Said::Client => &CLIENT,
+        Said::EndUser => &END_USER,
+        Said::Tag(_) => &REQUEST_TAGS,
+    };
+    let is_tag = |dimension: &&Said| matches!(dimension, Said::Tag(_));
+    columns.extend(by.dimensions().iter().filter(|of| !is_tag(of)).map(of));
+    columns.extend(by.dimensions().iter().find(is_tag).map(of));
+    columns
+}
+
+fn said<'a>(usage: &'a UsageCharge<'_>, dimension: &Said) -> Cell<'a> {
+    maybe(usage.key.said.get(dimension).map(String::as_str))
+}
+
+fn request_tags(usage: &UsageCharge<'_>) -> Cell<'static> {
+    let tags = usage.key.said.iter().filter_map(|(dimension, value)| match dimension {
+        Said::Tag(name) => Some((name, value)),
+        _ => None,
+    });
+    let tags: BTreeMap<_, _> = tags.collect();
+    if tags.is_empty() {
+        return Cell::Null;
+    }
+    serde_json::to_string(&tags).map_or(Cell::Null, owned)
+}
 
 /// The model that did the work. A further model run has a model of its own.
 fn model<'a>(usage: &'a UsageCharge<'_>) -> Option<&'a str> {

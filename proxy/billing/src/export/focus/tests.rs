@@ -8,6 +8,7 @@ use super::*;
 use crate::credit::{Covered, Credit};
 use crate::hours::{Hour, HourKey, LineKey};
 use crate::period::Period;
+use crate::said::SaidBy;
 
 fn key() -> HourKey {
     HourKey {
@@ -23,6 +24,7 @@ fn key() -> HourKey {
         currency: Some("USD".to_owned()),
         correction: false,
         late: false,
+        said: BTreeMap::new(),
     }
 }
 
@@ -44,7 +46,7 @@ fn hour(lines: &[(LineKey, &str)]) -> Hour {
 }
 
 fn csv(key: &HourKey, hour: &Hour) -> Vec<BTreeMap<String, String>> {
-    let mut writer = FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops").unwrap();
+    let mut writer = FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops", SaidBy::NONE).unwrap();
     for charge in charges(key, hour) {
         writer.add(&charge.unwrap()).unwrap();
     }
@@ -73,6 +75,27 @@ fn cells(line: &str) -> Vec<String> {
 
 fn number(row: &BTreeMap<String, String>, column: &str) -> Decimal {
     row[column].parse().unwrap()
+}
+
+#[test]
+fn charges_that_are_split_by_what_clients_say_have_a_column_for_each() {
+    let names = ["tag:team", "session", "client", "tag:a", "end_user", "agent"];
+    let by: SaidBy = names.iter().map(|name| name.parse().unwrap()).collect();
+    let said = ["session", "agent", "tag:team", "tag:a"];
+    let said = said.map(|name| (name.parse().unwrap(), format!("\"{name}\", 1"))).into();
+    let hour = hour(&[(line("input", "tokens", "0.000002", "0.000002"), "10")]);
+    let mut writer = FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops", &by).unwrap();
+    for key in [HourKey { said, ..key() }, key()] {
+        writer.add(&charges(&key, &hour).next().unwrap().unwrap()).unwrap();
+    }
+    let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+    let (head, rows) = text.split_once("\r\n").unwrap();
+    assert!(head.ends_with(",x_Upstream,x_Session,x_Client,x_EndUser,x_Agent,x_RequestTags"));
+    let (split, whole) = rows.split_once("\r\n").unwrap();
+    let tags = r#""{""a"":""\""tag:a\"", 1"",""team"":""\""tag:team\"", 1""}""#;
+    let cells = format!(r#",cloud,"""session"", 1",,,"""agent"", 1",{tags}"#);
+    assert!(split.ends_with(&cells), "{split}");
+    assert!(whole.ends_with(",cloud,,,,,\r\n"), "{whole}");
 }
 
 #[test]
@@ -179,7 +202,7 @@ fn a_credit_is_a_row_of_its_own_that_takes_off_and_has_no_quantity() {
     let instant = |text: &str| text.parse::<Timestamp>().unwrap();
     let (from, to) = (instant("2028-02-10T00:30:00Z"), instant("2028-03-02T00:00:00Z"));
     let charge = Charge::of_credit(&credit, Period::new(from, to).unwrap());
-    let mut writer = FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops").unwrap();
+    let mut writer = FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops", SaidBy::NONE).unwrap();
     writer.add(&charge).unwrap();
     let row = &read(writer)[0];
     assert_eq!((&*row["ChargeCategory"], &*row["ChargeClass"]), ("Credit", ""));
@@ -220,7 +243,7 @@ fn what_costs_nothing_is_a_row_and_what_is_unknown_is_none() {
 #[test]
 fn names_of_1_3_replace_those_that_it_retires() {
     let head = |version| {
-        let writer = FocusWriter::csv(Vec::new(), version, "Ops").unwrap();
+        let writer = FocusWriter::csv(Vec::new(), version, "Ops", SaidBy::NONE).unwrap();
         String::from_utf8(writer.finish().unwrap()).unwrap()
     };
     let (old, new) = (head(FocusVersion::V1_2), head(FocusVersion::V1_3));

@@ -7,8 +7,9 @@ use rust_decimal::Decimal;
 use taximeter_columnar::{Field, FieldKind, Layout, ParquetWriter, ROWS_MAX, Rows};
 
 use super::charge::Charge;
-use super::columns::{COLUMNS, Cell, ColumnType, FocusVersion};
+use super::columns::{Cell, ColumnType, FocusColumn, FocusVersion, columns};
 use crate::export::error::ExportError;
+use crate::said::SaidBy;
 
 /// Digits of money in Parquet.
 const COST: FieldKind = FieldKind::Decimal { precision: 38, scale: 18 };
@@ -20,6 +21,7 @@ const QUANTITY: FieldKind = FieldKind::Decimal { precision: 28, scale: 9 };
 /// Writes a FOCUS dataset.
 pub struct FocusWriter<W: Write + Send> {
     issuer: String,
+    columns: Vec<&'static FocusColumn>,
     output: FocusOutput<W>,
 }
 
@@ -30,23 +32,35 @@ enum FocusOutput<W: Write + Send> {
 
 impl<W: Write + Send> FocusWriter<W> {
     /// CSV (RFC 4180) with the column names of `version`. Decimals are exact. `issuer` sends the
-    /// invoices.
+    /// invoices. Charges are split by `by`.
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn csv(mut out: W, version: FocusVersion, issuer: &str) -> Result<Self, ExportError> {
-        let names: Vec<_> = COLUMNS.iter().map(|column| column.name(version)).collect();
+    pub fn csv(
+        mut out: W,
+        version: FocusVersion,
+        issuer: &str,
+        by: &SaidBy,
+    ) -> Result<Self, ExportError> {
+        let columns = columns(by);
+        let names: Vec<_> = columns.iter().map(|column| column.name(version)).collect();
         out.write_all(names.join(",").as_bytes())?;
         out.write_all(b"\r\n")?;
-        Ok(Self { issuer: issuer.to_owned(), output: FocusOutput::Csv(out) })
+        Ok(Self { issuer: issuer.to_owned(), columns, output: FocusOutput::Csv(out) })
     }
 
     /// Parquet with the same columns.
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn parquet(out: W, version: FocusVersion, issuer: &str) -> Result<Self, ExportError> {
-        let fields = COLUMNS.iter().map(|column| {
+    pub fn parquet(
+        out: W,
+        version: FocusVersion,
+        issuer: &str,
+        by: &SaidBy,
+    ) -> Result<Self, ExportError> {
+        let columns = columns(by);
+        let fields = columns.iter().map(|column| {
             let kind = match column.kind {
                 ColumnType::Text => FieldKind::Text,
                 ColumnType::Time => FieldKind::Time,
@@ -58,7 +72,8 @@ impl<W: Write + Send> FocusWriter<W> {
         });
         let rows = Rows::new(fields.clone());
         let writer = ParquetWriter::new(out, "focus", &Layout::EXPORT, fields)?;
-        Ok(Self { issuer: issuer.to_owned(), output: FocusOutput::Parquet(Box::new(writer), rows) })
+        let output = FocusOutput::Parquet(Box::new(writer), rows);
+        Ok(Self { issuer: issuer.to_owned(), columns, output })
     }
 
     /// Writes one row.
@@ -67,7 +82,7 @@ impl<W: Write + Send> FocusWriter<W> {
     /// The output cannot be written. [`ExportError::TooLarge`] for a number that Parquet's decimals
     /// cannot hold.
     pub fn add(&mut self, charge: &Charge<'_>) -> Result<(), ExportError> {
-        let cells = COLUMNS.iter().map(|column| column.cell(charge, &self.issuer));
+        let cells = self.columns.iter().map(|column| column.cell(charge, &self.issuer));
         match &mut self.output {
             FocusOutput::Csv(out) => write_csv(out, cells),
             FocusOutput::Parquet(writer, rows) => {

@@ -192,6 +192,7 @@ fn ended<'a>(
             server: (&upstream.url.host, upstream.url.port),
             request_model: in_flight.asked.request_model.as_deref(),
             choices: in_flight.asked.choices,
+            said: call.dimensions.as_deref(),
             parameters: &in_flight.asked.parameters,
             max_tokens: in_flight.asked.max_tokens,
             tries: &in_flight.tries,
