@@ -16,9 +16,7 @@ use taximeter_ledger::{
 };
 use taximeter_sessions::{Listing, Request, Session, SessionBuilder, Sums, TopBy};
 use taximeter_store::samples::{feed, journal, record, segment};
-use taximeter_store::{
-    Feed, Filter, GoneCause, SealPolicy, SealWork, Sealer, Store, StoreError,
-};
+use taximeter_store::{Feed, Filter, GoneCause, SealPolicy, SealWork, Sealer, Store, StoreError};
 use taximeter_tests::postgres::shared;
 use uuid::Uuid;
 
