@@ -13,6 +13,8 @@ mod refusals;
 mod request;
 mod requests;
 mod runbooks;
+mod session;
+mod sessions;
 mod span;
 mod spend;
 mod sums;
@@ -44,6 +46,8 @@ pub(super) fn router() -> Router<InForce> {
         .route(page::LIVE, get(live::live))
         .route(page::REQUESTS, get(requests::requests))
         .route("/requests/{id}", get(request::request))
+        .route(page::SESSIONS, get(sessions::sessions))
+        .route(page::SESSION, get(session::session))
         .route(page::REFUSALS, get(refusals::refusals))
         .route(page::USAGE, get(usage::usage))
         .route(page::BILL, get(bill::bill))

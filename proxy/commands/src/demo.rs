@@ -1,9 +1,10 @@
-//! `taximeter demo`: runs a simulated engine, the gateway and the clients of three tenants. It shows
-//! a live table, and the bill at the end.
+//! `taximeter demo`: runs a simulated engine, the gateway, the clients of three tenants and a coding
+//! agent. It shows a live table, and the bill at the end.
 
 mod client;
 mod gateway;
 mod live;
+mod task;
 mod traffic;
 
 use std::io::{self, IsTerminal, Write};
@@ -15,6 +16,7 @@ use anyhow::Context;
 use clap::Args;
 use sha2::{Digest, Sha256};
 use taximeter_simulator::{Behaviour, Simulator};
+use taximeter_system::clock;
 use taximeter_system::signals::Stop;
 use taximeter_system::stdout;
 use tempfile::TempDir;
@@ -26,6 +28,8 @@ use self::traffic::{HABITS, Traffic};
 
 /// Time for clients to read the rest of their answers at the end.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
+/// Time for the coding agent to end its task, which takes some seconds from the start on.
+const LAST_TURNS: Duration = Duration::from_secs(20);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,10 +77,11 @@ fn show(args: &DemoArgs, home: &Home, runtime: &Runtime, gateway: &Gateway) -> a
     let seconds = Duration::from_secs(args.seconds);
     writeln!(out, "{}", opening(gateway))?;
     let mut screen = Screen::new(io::stdout(), out.is_terminal());
-    let end = runtime.block_on(drive(gateway, &mut screen, seconds))?;
+    let session = format!("fix-login-{}", clock::wall().strftime("%Y%m%d-%H%M%S"));
+    let end = runtime.block_on(drive(gateway, &session, &mut screen, seconds))?;
     writeln!(out, "\nThe bill:\n")?;
     gateway.bill(&mut out)?;
-    writeln!(out, "\n{}", where_to_look(gateway, home, args.keep))?;
+    writeln!(out, "\n{}", where_to_look(gateway, home, &session, args.keep))?;
     if args.keep && end == End::TimeOver {
         runtime.block_on(async {
             tokio::select! {
@@ -98,10 +103,11 @@ enum End {
 /// Runs the clients, and shows what the gateway measures.
 async fn drive(
     gateway: &Gateway,
+    session: &str,
     screen: &mut Screen<impl Write>,
     seconds: Duration,
 ) -> anyhow::Result<End> {
-    let mut traffic = Traffic::start(gateway.listen());
+    let mut traffic = Traffic::start(gateway.listen(), session);
     let mut ticks = tokio::time::interval(screen.period());
     let started = ticks.tick().await;
     let mut stop = std::pin::pin!(stopped());
@@ -116,7 +122,13 @@ async fn drive(
             () = &mut left => return Err(io::Error::from(io::ErrorKind::BrokenPipe).into()),
         }
     };
-    traffic.finish(LAST_ANSWERS).await?;
+    match end {
+        End::TimeOver => traffic.finish(LAST_TURNS).await?,
+        End::Stopped => {
+            traffic.stop_task();
+            traffic.finish(LAST_ANSWERS).await?;
+        }
+    }
     ticks.reset_immediately();
     let now = ticks.tick().await;
     screen.last(&gateway.rows(), now - started)?;
@@ -196,20 +208,25 @@ tenants:
 fn opening(gateway: &Gateway) -> String {
     format!(
         "The gateway runs on http://{}, with a simulated engine and three tenants:\n\
-         acme streams chat and sometimes hangs up, globex caches prompts, initech uses reasoning.\n",
+         acme streams chat and sometimes hangs up, globex caches prompts, initech uses reasoning\n\
+         and has a coding agent at work on one task, with a sub-agent.\n",
         gateway.listen()
     )
 }
 
-fn where_to_look(gateway: &Gateway, home: &Home, keep: bool) -> String {
+fn where_to_look(gateway: &Gateway, home: &Home, session: &str, keep: bool) -> String {
     let path = home.path().display();
     let (listen, admin) = (gateway.listen(), gateway.admin());
-    let ledger = format!("Records: taximeter records --data-dir {path}");
+    let ledger = format!(
+        "Records: taximeter records --data-dir {path}\n\
+         What the agent's task cost, and why: taximeter sessions {session} --data-dir {path}"
+    );
     match home {
         _ if keep => {
             let key = HABITS.first().map_or("", |habit| habit.key);
             format!(
-                "Console: http://{admin}/\nMetrics: http://{admin}/metrics\n{ledger}\n\n\
+                "Console: http://{admin}/\nMetrics: http://{admin}/metrics\n{ledger}\n\
+                 The same in the console: http://{admin}/session?name={session}\n\n\
                  The gateway runs until Ctrl-C. Send it a request:\n  \
                  curl http://{listen}/v1/chat/completions -H 'authorization: Bearer {key}' \\\n    \
                  -H 'content-type: application/json' \
@@ -221,7 +238,8 @@ fn where_to_look(gateway: &Gateway, home: &Home, keep: bool) -> String {
             format!("{ledger}\nUse --keep to keep the console running at http://{admin}/.")
         }
         Home::Temporary(_) => "\
-Use --data-dir DIR to keep the ledger for `taximeter records` and `taximeter bill`.
+Use --data-dir DIR to keep the ledger for `taximeter records`, `taximeter bill`, and
+`taximeter sessions`, which tells what the agent's task cost, and why.
 Use --keep to keep the gateway and its console running."
             .to_owned(),
     }

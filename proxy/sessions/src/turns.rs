@@ -34,6 +34,8 @@ pub struct Turn {
     pub first_id: RequestId,
     /// Its last request.
     pub last_id: RequestId,
+    /// All of its requests, in order.
+    pub request_ids: Vec<RequestId>,
     /// Its sums.
     #[serde(flatten)]
     pub sums: Sums,
@@ -91,6 +93,7 @@ fn begun(request: &Request, number: u64) -> Turn {
         ended_at: request.ended_at,
         first_id: request.id,
         last_id: request.id,
+        request_ids: Vec::new(),
         sums: Sums::default(),
         cache_read_share: None,
         context_tokens: None,
@@ -105,6 +108,7 @@ fn begun(request: &Request, number: u64) -> Turn {
 impl Turn {
     fn add(&mut self, request: &Request, currency: Option<&str>) {
         self.last_id = request.id;
+        self.request_ids.push(request.id);
         self.ended_at = self.ended_at.max(request.ended_at);
         self.sums.add(&Sums::of(request, currency));
         self.kinds.extend(request.kind.filter(|kind| !self.kinds.contains(kind)));

@@ -3,6 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+/// Longest name of a tool, in bytes.
+const TOOL_BYTES_MAX: usize = 64;
+
 /// Settings of the engine, or of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behaviour {
@@ -30,6 +33,8 @@ pub struct Behaviour {
     pub prefix_cache: bool,
     /// Answers with a tool call in place of text.
     pub tool_call: bool,
+    /// The tool that it calls.
+    pub tool: String,
     /// Leaves usage out everywhere.
     pub no_usage: bool,
     /// Streams end cleanly, but without their end mark (`[DONE]`, `message_stop`,
@@ -107,6 +112,7 @@ impl Default for Behaviour {
             cache_write_tokens: None,
             prefix_cache: false,
             tool_call: false,
+            tool: "look_up".to_owned(),
             no_usage: false,
             no_done: false,
             status: None,
@@ -128,8 +134,8 @@ impl Behaviour {
     /// `reasoning_tokens` `chunk_tokens` `input_tokens` `cached_tokens` `cache_write_tokens`
     /// `status` `wrong_length` `die_after` `stall_after` `error_event_after` `end_after`. Flags:
     /// `in_step` `prefix_cache` `tool_call` `no_usage` `no_done` `die_before_head` `die_if_reused`
-    /// `close_after_response`. Words: `model` `owned_by`. Each does what the field of that name
-    /// says.
+    /// `close_after_response`. Words: `model` `owned_by` `tool`. Each does what the field of that
+    /// name says; `tool` answers with a call of it.
     ///
     /// Errors: a name that is not in this list, or a value that is not of its kind.
     pub fn with(&self, settings: &str) -> Result<Self, BehaviourError> {
@@ -158,6 +164,7 @@ impl Behaviour {
             "cache_write_tokens" => self.cache_write_tokens = Some(value.parse()?),
             "prefix_cache" => self.prefix_cache = value.flag()?,
             "tool_call" => self.tool_call = value.flag()?,
+            "tool" => (self.tool_call, self.tool) = (true, value.tool()?),
             "no_usage" => self.no_usage = value.flag()?,
             "no_done" => self.no_done = value.flag()?,
             "status" => self.status = Some(value.status()?),
@@ -186,6 +193,14 @@ struct Value<'a> {
 impl Value<'_> {
     fn parse<T: FromStr>(&self) -> Result<T, BehaviourError> {
         self.value.and_then(|value| value.parse().ok()).ok_or_else(|| self.misfit())
+    }
+
+    /// A name that can stand in JSON as it is.
+    fn tool(&self) -> Result<String, BehaviourError> {
+        let stands = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        let tool: String = self.parse()?;
+        let is_name = (1..=TOOL_BYTES_MAX).contains(&tool.len()) && tool.bytes().all(stands);
+        is_name.then_some(tool).ok_or_else(|| self.misfit())
     }
 
     fn milliseconds(&self) -> Result<Duration, BehaviourError> {
@@ -235,7 +250,9 @@ mod tests {
 
     #[test]
     fn a_value_of_the_wrong_kind_is_refused() {
-        for setting in ["gap_ms", "gap_ms=-1", "output_tokens=x", "no_done=1", "status=99"] {
+        for setting in
+            ["gap_ms", "gap_ms=-1", "output_tokens=x", "no_done=1", "status=99", "tool=a\"b"]
+        {
             let error = Behaviour::default().with(setting).unwrap_err();
             assert_eq!(error, BehaviourError::Value(setting.to_owned()), "{setting}");
         }

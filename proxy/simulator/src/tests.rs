@@ -326,6 +326,16 @@ async fn a_tool_call_is_json_in_every_api() {
     let response = ask(&engine, "/v1/responses", "tool_call", r#"{"input":"a"}"#).await.json();
     let arguments = pick(&response, "/output/0/arguments");
     assert!(serde_json::from_str::<Value>(&arguments).unwrap()["text"].is_string());
+    for (route, body, name) in [
+        (CHAT, CHAT_BODY, "/choices/0/message/tool_calls/0/function/name"),
+        ("/v1/messages", CHAT_BODY, "/content/0/name"),
+        ("/v1/responses", r#"{"input":"a"}"#, "/output/0/name"),
+    ] {
+        for (settings, tool) in [("tool_call", "look_up"), ("tool=apply_patch", "apply_patch")] {
+            let answer = ask(&engine, route, settings, body).await.json();
+            assert_eq!(pick(&answer, name), tool, "{route}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -179,7 +179,7 @@ fn bound(gaps: &CumulativeGaps, percent: u64) -> Markup {
 }
 
 /// The bins of a chart. Their width grows, so milliseconds and minutes fit on one axis.
-fn bins(sorted: &[f64]) -> Vec<Bin> {
+pub(super) fn bins(sorted: &[f64]) -> Vec<Bin> {
     let bound =
         |index: i32| SMALLEST_SECONDS * 10_f64.powf(f64::from(index) / f64::from(BINS_PER_DECADE));
     let at_most = |bound: f64| sorted.partition_point(|sample| *sample <= bound) as u64;

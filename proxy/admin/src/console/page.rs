@@ -28,15 +28,19 @@ const MAIN_MARK: &str = "<!-- main -->";
 pub(super) const OVERVIEW: &str = "/";
 pub(super) const LIVE: &str = "/live";
 pub(super) const REQUESTS: &str = "/requests";
+pub(super) const SESSIONS: &str = "/sessions";
+/// One session. Its name is a parameter and no part of the path: it may be `..`, or have a `/`.
+pub(super) const SESSION: &str = "/session";
 pub(super) const REFUSALS: &str = "/refusals";
 pub(super) const USAGE: &str = "/usage";
 pub(super) const BILL: &str = "/bill";
 pub(super) const PRICES: &str = "/prices";
 pub(super) const UPSTREAMS: &str = "/upstreams";
-const PAGES: [(&str, &str); 8] = [
+const PAGES: [(&str, &str); 9] = [
     (OVERVIEW, "Overview"),
     (LIVE, "Live"),
     (REQUESTS, "Requests"),
+    (SESSIONS, "Sessions"),
     (REFUSALS, "Refusals"),
     (USAGE, "Usage"),
     (BILL, "Bill"),

@@ -1,7 +1,7 @@
 //! Names and numbers for people. Names are cut and cleaned. Numbers are rounded; the exact value is
 //! in `<data value>`. maud escapes all markup.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use rust_decimal::{Decimal, RoundingStrategy};
 use taximeter_net::visible::is_visible;
@@ -191,6 +191,21 @@ pub(super) fn seconds_text(seconds: f64) -> String {
             format!("{hours} h {minutes} min {} s", whole.as_secs() % 60)
         }
     }
+}
+
+/// How long it is from one instant to a later one.
+pub(super) fn duration(from: Timestamp, to: Timestamp) -> Markup {
+    seconds(to.duration_since(from).as_secs_f64())
+}
+
+/// A part of a whole, from 0 to 1, in per cent. It may be unknown.
+pub(super) fn part(part: Option<f64>) -> Markup {
+    part.map_or_else(unknown, |part| html! { data value=(part) { (part_text(part)) } })
+}
+
+/// The text of a part, in whole per cent.
+pub(super) fn part_text(part: f64) -> String {
+    format!("{:.0} %", part * 100.0)
 }
 
 /// A rounded number for drawing. Sums are never made of it.

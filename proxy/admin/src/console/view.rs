@@ -115,6 +115,14 @@ impl View {
         &self.zone
     }
 
+    /// The view of a request for `uri`.
+    #[cfg(test)]
+    pub(super) fn of(uri: &str) -> Self {
+        let request = axum::http::Request::builder().uri(uri).body(()).unwrap();
+        let (mut parts, ()) = request.into_parts();
+        Self::read(&mut parts, &Config::zero("http://127.0.0.1:1").unwrap()).unwrap()
+    }
+
     fn own_zone(&self) -> Option<(&'static str, &str)> {
         self.has_own_zone.then(|| (ZONE, self.zone.name()))
     }

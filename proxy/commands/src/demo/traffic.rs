@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::client::{Client, Patience};
+use super::task;
 
 /// Words of the system prompt that `globex` sends with every request, marked for the cache.
 const SYSTEM_WORDS: u64 = 1200;
@@ -134,12 +135,15 @@ pub(super) const HABITS: [Habit; 4] = [
 pub(super) struct Traffic {
     clients: JoinSet<anyhow::Result<()>>,
     over: Arc<AtomicBool>,
+    /// Whether the coding agent is to leave its task as it is.
+    task_stops: Arc<AtomicBool>,
 }
 
 impl Traffic {
-    /// Starts every client in a task of the current runtime.
-    pub(super) fn start(address: SocketAddr) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
+    /// Starts every client in a task of the current runtime. `session` is the name of the coding
+    /// agent's session.
+    pub(super) fn start(address: SocketAddr, session: &str) -> Self {
+        let [over, task_stops] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let mut clients = JoinSet::new();
         for habit in &HABITS {
             for number in 0..habit.clients {
@@ -147,7 +151,8 @@ impl Traffic {
                 clients.spawn(call);
             }
         }
-        Self { clients, over }
+        clients.spawn(task::run(Client::new(address), session.to_owned(), task_stops.clone()));
+        Self { clients, over, task_stops }
     }
 
     /// Waits until a client fails.
@@ -160,7 +165,13 @@ impl Traffic {
         }
     }
 
-    /// Lets every client finish its current answer, for at most `patience`.
+    /// Tells the coding agent to end with its current answer.
+    pub(super) fn stop_task(&self) {
+        self.task_stops.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets every client finish its current answer, and the coding agent its task, for at most
+    /// `patience`.
     ///
     /// Errors: the fault of the first client that failed.
     pub(super) async fn finish(mut self, patience: Duration) -> anyhow::Result<()> {
@@ -251,7 +262,7 @@ mod tests {
     #[tokio::test]
     async fn every_habit_is_served_and_someone_hangs_up() {
         let engine = Simulator::bind("127.0.0.1:0", Behaviour::default()).await.unwrap();
-        let mut traffic = Traffic::start(engine.addr());
+        let mut traffic = Traffic::start(engine.addr(), "fix-login");
         let mut tick = tokio::time::interval(Duration::from_millis(20));
         let is_complete = |journal: &[taximeter_simulator::Served]| {
             let served = |habit: &Habit| {

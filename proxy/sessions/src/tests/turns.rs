@@ -41,6 +41,10 @@ fn requests_of_one_turn_of_an_agent_are_together_and_others_stand_alone() {
     let growth: Vec<_> = session.turns.iter().map(|turn| turn.context_growth).collect();
     assert_eq!(growth, [None, Some(100), None, Some(100), Some(100)]);
     assert_eq!(session.agents[0].turns, 4);
+    let ids = session.turns.iter().flat_map(|turn| &turn.request_ids);
+    let ids: Vec<_> = ids.map(|id| id.0.as_u128()).collect();
+    assert_eq!(ids, [1, 3, 2, 4, 5, 6], "each request is in one turn");
+    assert!(session.turns.iter().all(|turn| turn.sums.requests == turn.request_ids.len() as u64));
 }
 
 #[test]

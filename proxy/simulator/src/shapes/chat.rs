@@ -17,11 +17,11 @@ impl Shape for Chat {
                    "prompt_token_ids":{prompt}}}"#
             ));
             if job.finish == Finish::ToolCall {
-                let id = &job.id;
+                let (id, tool) = (&job.id, &job.behaviour.tool);
                 page.data(format_args!(
                     r#"{head},"choices":[{{"index":{choice},
                        "delta":{{"tool_calls":[{{"id":"call_{id}","type":"function","index":0,
-                       "function":{{"name":"look_up","arguments":""}}}}]}},"logprobs":null,
+                       "function":{{"name":"{tool}","arguments":""}}}}]}},"logprobs":null,
                        "finish_reason":null,"token_ids":null}}]{totals}}}"#
                 ));
             }
@@ -104,9 +104,9 @@ fn delta(job: &Job, delta: &str) -> Template {
 fn message(job: &Job, choice: u64) -> String {
     let text = job.content_text(choice);
     let (content, calls) = if job.finish == Finish::ToolCall {
-        let id = &job.id;
+        let (id, tool) = (&job.id, &job.behaviour.tool);
         let call = format!(
-            r#"{{"id":"call_{id}","type":"function","function":{{"name":"look_up",
+            r#"{{"id":"call_{id}","type":"function","function":{{"name":"{tool}",
                "arguments":"{text}"}}}}"#
         );
         ("null".to_owned(), call)

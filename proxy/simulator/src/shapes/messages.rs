@@ -86,8 +86,9 @@ impl Shape for Messages {
         let Job { id, model_json, .. } = job;
         let text = job.content_text(0);
         let content = if job.finish == Finish::ToolCall {
+            let tool = &job.behaviour.tool;
             format!(
-                r#"{{"type":"tool_use","id":"toolu_{id}","name":"look_up","input":{}}}"#,
+                r#"{{"type":"tool_use","id":"toolu_{id}","name":"{tool}","input":{}}}"#,
                 text.replace('\\', "")
             )
         } else {
@@ -129,9 +130,10 @@ fn content_index(job: &Job) -> u64 {
 fn start_content(job: &Job, page: &mut Page) {
     let (id, index) = (&job.id, content_index(job));
     if job.finish == Finish::ToolCall {
+        let tool = &job.behaviour.tool;
         page.event("content_block_start", format_args!(
             r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use",
-               "id":"toolu_{id}","name":"look_up","input":{{}}}}}}"#
+               "id":"toolu_{id}","name":"{tool}","input":{{}}}}}}"#
         ));
     } else {
         page.event(

@@ -113,9 +113,10 @@ fn content_index(job: &Job) -> u64 {
 fn start_content(job: &Job, page: &mut Page) {
     let (id, index) = (&job.id, content_index(job));
     if job.finish == Finish::ToolCall {
+        let tool = &job.behaviour.tool;
         let item = format!(
             r#"{{"id":"fc_{id}","type":"function_call","status":"in_progress","arguments":"",
-               "call_id":"call_{id}","name":"look_up"}}"#
+               "call_id":"call_{id}","name":"{tool}"}}"#
         );
         event(page, "response.output_item.added", &placed(index, &item));
         return;
@@ -152,11 +153,11 @@ fn reasoning_item(job: &Job) -> String {
 }
 
 fn content_item(job: &Job) -> String {
-    let (id, text) = (&job.id, job.content_text(0));
+    let (id, text, tool) = (&job.id, job.content_text(0), &job.behaviour.tool);
     match job.finish {
         Finish::ToolCall => format!(
             r#"{{"id":"fc_{id}","type":"function_call","status":"completed","arguments":"{text}",
-               "call_id":"call_{id}","name":"look_up"}}"#
+               "call_id":"call_{id}","name":"{tool}"}}"#
         ),
         Finish::Stop | Finish::Length => {
             let status = if job.finish == Finish::Length { "incomplete" } else { "completed" };

@@ -9,6 +9,7 @@ use taximeter_pricing::{Flag, Member, Source};
 use crate::console::page::REQUESTS;
 use crate::console::request::timeline::timeline;
 use crate::console::requests::end;
+use crate::console::session::link;
 use crate::console::text::{
     count, count_or_unknown, money, name, name_or_none, price_of, quantity, seconds, unknown,
 };
@@ -30,6 +31,7 @@ pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
             (lines(found))
         }
         (corrections(&found.corrections, view))
+        (session(record, view))
         (identity(record))
         p.elsewhere {
             "The same record for programs: "
@@ -293,6 +295,41 @@ fn corrections(corrections: &[Correction], view: &View) -> Markup {
                         }
                     }
                 } }
+            }
+        }
+    }
+}
+
+/// The session that the client says the request is part of.
+fn session(record: &Record, view: &View) -> Markup {
+    let Some(said) = record.dimensions.as_deref() else { return html! {} };
+    let kind = said.kind.map(|kind| kind.as_str().to_owned());
+    let source = said.session_source.map(|source| source.as_str().to_owned());
+    let texts = [
+        ("Known by", &source),
+        ("Agent", &said.agent),
+        ("Parent agent", &said.parent_agent),
+        ("Turn", &said.turn),
+        ("For", &kind),
+        ("Client", &said.client),
+        ("End user", &said.end_user),
+    ];
+    html! {
+        section aria-labelledby="session" {
+            h2 #session { "Session" }
+            dl.facts {
+                @if let Some(session) = &said.session {
+                    div {
+                        dt { "Name" }
+                        dd {
+                            a href=(link(view, record.tenant.as_str(), session)) { (name(session)) }
+                        }
+                    }
+                }
+                @for (word, text) in texts {
+                    @if let Some(text) = text { div { dt { (word) } dd { (name(text)) } } }
+                }
+                @for (tag, value) in &said.tags { div { dt { (name(tag)) } dd { (name(value)) } } }
             }
         }
     }
