@@ -40,11 +40,15 @@ const paths = async () => {
   const { records } = await json("/api/v1/records?limit=200");
   const streamed = records.find((record) => record.stream && record.end === "complete");
   const left = records.find((record) => record.end === "client_left");
+  const { sessions: [task] } = await json("/api/v1/sessions");
+  const session = `/session?name=${task.session}`;
   return [
     "/", "/?span=day&by=model", "/?span=week&zone=Asia%2FTokyo", "/live", "/requests", "/requests?tenant=acme",
     `/requests/${streamed.id}`, `/requests/${left.id}`, "/usage", "/usage?by=label%3Ateam&span=week",
     "/usage?by=upstream,model,tenant&tenant=globex", "/usage?span=last-month", "/bill", "/bill?tenant=globex", "/prices",
     "/prices?model=o4-mini", "/upstreams", "/refusals", "/refusals?reason=unknown_route", "/refusals?tenant=nobody",
+    "/sessions", "/sessions?span=day&top=latest&tenant=initech&zone=Asia%2FTokyo", "/sessions?span=last-month", session,
+    `${session}&tenant=${task.tenant}&agent=explore-tests`, `${session}&page=1`, `/requests/${task.first_id}`,
   ];
 };
 
@@ -153,6 +157,48 @@ const usage = async () => {
   await close();
 };
 
+/** Why the task of the demo's agent cost what it did: the API's numbers, in the first screen, and each with its requests. */
+const sessions = async () => {
+  const { page, odd, close } = await open({ javaScriptEnabled: false, viewport: { width: 1280, height: 800 } });
+  await page.goto(`${admin}/`);
+  await page.getByRole("link", { name: "Sessions" }).click();
+  const listed = await json(await page.locator("[data-api=sessions]").getAttribute("href"));
+  equal(await value(page, "[data-total=cost]"), listed.total.cost, "all sessions");
+  await page.locator("tbody th a").first().click();
+  const [{ session, tenant }] = listed.sessions;
+  const { sessions: [told] } = await json(`/api/v1/sessions/${session}?tenant=${tenant}`);
+  equal(told.agents.map((agent) => agent.agent).join(), "root,explore-tests", "the agents of the demo");
+  equal(told.waste.map((waste) => waste.kind).join(), "retry,compaction", "its waste");
+  const sums = { cost: told.cost, requests: told.requests, input: told.input_tokens, output: told.output_tokens };
+  for (const [mark, sum] of Object.entries(sums)) {
+    equal(await value(page, `[data-total=${mark}]`), String(sum), mark);
+  }
+  for (const mark of ["[data-dearest=agent]", "[data-dearest=turn]", "[data-total=wasted]"]) {
+    const box = await page.locator(mark).boundingBox();
+    assert.ok(box.y + box.height < 800, `${mark} is in the first screen`);
+    checks += 1;
+  }
+  for (const turn of told.turns) {
+    const row = page.locator(`[data-turn="${turn.number}"]`);
+    equal(await row.locator("td data").first().getAttribute("value"), turn.cost, `turn ${turn.number}`);
+    const links = await row.locator("a").evaluateAll((all) => all.map((link) => link.pathname));
+    // Of many requests the first ones have a link each, and there is one to all.
+    const own = turn.request_ids.slice(0, 4).map((id) => `/requests/${id}`);
+    const all = turn.request_ids.length > own.length ? ["/requests"] : [];
+    equal(links.join(), [...own, ...all].join(), `requests of turn ${turn.number}`);
+  }
+  const agents = page.getByRole("region", { name: "Agents" }).locator("tbody tr");
+  for (const [index, agent] of told.agents.entries()) {
+    equal(await agents.nth(index).locator("td data").first().getAttribute("value"), agent.cost, agent.agent);
+  }
+  await page.locator("[data-waste=retried] a").first().click();
+  equal(new URL(page.url()).pathname, `/requests/${told.waste[0].requests[0].id}`, "what was retried");
+  await page.getByRole("region", { name: "Session" }).getByRole("link").click();
+  equal(await value(page, "[data-total=cost]"), told.cost, "back in the session");
+  equal(odd.join("\n"), "", "sessions");
+  await close();
+};
+
 /** A request that begins is seen without loading the page again, and not while it is paused. */
 const live = async () => {
   const { page, odd, close } = await open();
@@ -247,7 +293,7 @@ const keyboard = async () => {
 try {
   await settled();
   await refuse();
-  for (const check of [everyPage, figures, usage, refusals, live, withoutScript, keyboard]) {
+  for (const check of [everyPage, figures, usage, sessions, refusals, live, withoutScript, keyboard]) {
     await check();
     await settled();
   }

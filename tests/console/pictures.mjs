@@ -24,11 +24,13 @@ const wide = (colorScheme) => ({ viewport: { width: 1100, height: 760 }, colorSc
 const narrow = (colorScheme) => ({ viewport: { width: 390, height: 760 }, colorScheme });
 try {
   const { records } = await (await fetch(`${taxi.admin}/api/v1/records?limit=200`)).json();
+  const { sessions: [task] } = await (await fetch(`${taxi.admin}/api/v1/sessions?top=latest`)).json();
   const record = records.find((one) => one.stream && one.usage.cache_read_input_tokens > 0);
   await picture("overview", "/", wide("light"));
   await picture("overview-dark", "/", wide("dark"));
   await picture("overview-narrow", "/", narrow("light"));
   await picture("request", `/requests/${record.id}`, wide("light"));
+  await picture("session", `/session?name=${task.session}`, { ...wide("light"), viewport: { width: 1100, height: 860 } });
   await picture("usage", "/usage?by=tenant,model", wide("light"));
   await picture("bill", "/bill", wide("light"));
   const running = [0, 1, 2, 3, 4, 5].map(() => rides(taxi));

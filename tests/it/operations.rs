@@ -3,6 +3,8 @@
 use std::io::BufRead;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::client::ask;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, DONE, HELLO, STOP, STREAM_CHAT, USAGE};
@@ -230,6 +232,32 @@ fn the_demo_runs_by_itself_and_ends_with_a_bill() {
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(said.to_lowercase().contains("total") && said.contains("console"), "{said}");
+}
+
+#[test]
+fn the_demo_has_a_session_of_an_agent_and_says_how_to_see_why_it_cost_so_much() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data_dir = folder.path().to_str().expect("UTF-8");
+    let output = taximeter(["demo", "--seconds", "1", "--data-dir", data_dir]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    let command = said.split_once("taximeter sessions ").expect("a command").1;
+    let words = command.lines().next().expect("its line").split(' ');
+    let asked = ["sessions"].into_iter().chain(words);
+    let table = taximeter(asked.clone());
+    let text = String::from_utf8_lossy(&table.stdout);
+    assert!(table.status.success() && text.contains("\n  explore-tests "), "{table:?}");
+    let told: Value =
+        serde_json::from_slice(&taximeter(asked.chain(["--json"])).stdout).expect("JSON");
+    let names = |list: &str, member: &str| -> Vec<_> {
+        let all = told[0][list].as_array().expect("a list");
+        all.iter().map(|one| one[member].as_str().unwrap_or("-").to_owned()).collect()
+    };
+    assert_eq!(names("agents", "agent"), ["root", "explore-tests"]);
+    assert_eq!(names("agents", "parent_agent"), ["-", "root"]);
+    assert_eq!(names("waste", "kind"), ["retry", "compaction"]);
+    assert!(told[0]["waste"][0]["sums"]["cost"].is_string(), "the broken answer is paid: {told}");
+    assert!(told[0]["cache_read_share"].as_f64() > Some(0.5), "{told}");
 }
 
 #[test]

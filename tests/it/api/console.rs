@@ -1,6 +1,7 @@
 //! The console: pages that are whole, keep to their own files, say what the API says, and show
 //! whatever names come as names.
 
+mod sessions;
 mod usage;
 
 use std::collections::BTreeSet;
@@ -31,6 +32,8 @@ fn pages(gateway: &Gateway) -> Vec<String> {
         "/live",
         "/requests",
         "/requests?tenant=acme&model=&end=complete&order=oldest",
+        "/sessions",
+        "/sessions?span=week&top=latest&tenant=acme&zone=Asia%2FTokyo",
         "/usage",
         "/usage?span=day&by=label%3Ateam&tenant=acme",
         "/usage?by=upstream,model,tenant&zone=Asia%2FKolkata",
@@ -362,6 +365,10 @@ fn what_cannot_be_shown_is_said_on_a_page_to_people_and_as_a_problem_to_programs
         ("/bill?month=1", 400, "2026-11"),
         ("/requests?limit=101", 400, "from 1 to 100"),
         ("/requests?label=team", 400, "team=search"),
+        ("/sessions?top=cheapest", 400, "cost, length, latest"),
+        ("/session", 400, "the name of a session"),
+        ("/session?name=nobody", 404, "there is no session"),
+        ("/session?name=nobody&page=0", 400, "from 1 to"),
         ("/usage?by=colour", 400, "label:NAME"),
     ] {
         let shown = with(&gateway, path, BROWSER);
@@ -381,9 +388,18 @@ fn where_there_is_a_token_pages_need_it_and_say_so() {
     let token = "admin_token: correct-horse-battery";
     let gateway = Setup::before(&engine).upstream("dialect: openai").with(token).start();
     let basic = format!("{BROWSER}Authorization: Basic OmNvcnJlY3QtaG9yc2UtYmF0dGVyeQ==\r\n");
-    for path in
-        ["/", "/live", "/requests", "/requests/1", "/usage", "/bill", "/prices", "/upstreams"]
-    {
+    for path in [
+        "/",
+        "/live",
+        "/requests",
+        "/requests/1",
+        "/sessions",
+        "/session?name=x",
+        "/usage",
+        "/bill",
+        "/prices",
+        "/upstreams",
+    ] {
         let refused = with(&gateway, path, BROWSER);
         assert_eq!(refused.status(), 401, "{path}");
         assert!(page(&refused).contains("admin_token"));

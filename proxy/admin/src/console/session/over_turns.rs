@@ -23,17 +23,16 @@ pub(super) fn over_turns(shown: &Shown<'_>, agent: Option<&str>) -> Markup {
     let agents = coloured(&session.agents, agent);
     let per_column = turns.len().div_ceil(COLUMNS_MAX);
     let groups: Vec<_> = turns.chunks(per_column).collect();
-    let chart =
-        |label: &str, unit: &str, values: &dyn Fn(&[&Turn]) -> Vec<(Option<String>, Decimal)>| {
-            let columns = groups.iter().map(|group| column(group, &agents, values(group)));
-            let mut parts: Vec<_> =
-                agents.own.iter().map(|name| Shown::agent(name.as_deref())).collect();
-            if agents.has_rest {
-                parts.push(html! { "other agents" });
-            }
-            let (label, unit) = (label.to_owned(), unit.to_owned());
-            Stacked { label, unit, parts, has_rest: agents.has_rest, columns: columns.collect() }
-        };
+    let chart = |label: &str, unit: &str, values: &dyn Fn(&[&Turn]) -> Values| {
+        let columns = groups.iter().map(|group| column(group, &agents, values(group)));
+        let mut parts: Vec<_> =
+            agents.own.iter().map(|name| Shown::agent(name.as_deref())).collect();
+        if agents.has_rest {
+            parts.push(html! { "other agents" });
+        }
+        let (label, unit) = (label.to_owned(), unit.to_owned());
+        Stacked { label, unit, parts, has_rest: agents.has_rest, columns: columns.collect() }
+    };
     let context = chart("Context by turn, in tokens", "tokens", &largest_context);
     let currency = session.currency.as_deref().unwrap_or("money");
     let cost = chart("Cost by turn", currency, &costs);
@@ -63,6 +62,9 @@ pub(super) fn over_turns(shown: &Shown<'_>, agent: Option<&str>) -> Markup {
     }
 }
 
+/// What agents have in a column.
+type Values = Vec<(Option<String>, Decimal)>;
+
 /// The agents that have a colour.
 struct Coloured {
     own: Vec<Option<String>>,
@@ -80,7 +82,7 @@ fn coloured(all: &[Agent], only: Option<&str>) -> Coloured {
 }
 
 /// A column: each value stands where its agent has its colour.
-fn column(group: &[&Turn], agents: &Coloured, values: Vec<(Option<String>, Decimal)>) -> Column {
+fn column(group: &[&Turn], agents: &Coloured, values: Values) -> Column {
     let mut parts = vec![None; agents.own.len() + usize::from(agents.has_rest)];
     for (agent, value) in values {
         let part = agents.own.iter().position(|own| *own == agent).unwrap_or(agents.own.len());
@@ -96,12 +98,12 @@ fn column(group: &[&Turn], agents: &Coloured, values: Vec<(Option<String>, Decim
 }
 
 /// The largest context of the turns, alone: contexts of several agents are not added up.
-fn largest_context(group: &[&Turn]) -> Vec<(Option<String>, Decimal)> {
+fn largest_context(group: &[&Turn]) -> Values {
     let known = group.iter().filter_map(|turn| Some((turn.context_tokens?, turn)));
     let largest = known.max_by_key(|(context, _)| *context);
     largest.map(|(context, turn)| (turn.agent.clone(), context.into())).into_iter().collect()
 }
 
-fn costs(group: &[&Turn]) -> Vec<(Option<String>, Decimal)> {
+fn costs(group: &[&Turn]) -> Values {
     group.iter().filter_map(|turn| Some((turn.agent.clone(), turn.sums.cost?))).collect()
 }
