@@ -400,7 +400,8 @@ def tenant_limited(it):
 def telemetry_lost(it):
     nobody = f"http://127.0.0.1:{stage.free_port()}"
     gateway = it.started({"telemetry": {"otlp": {"endpoint": nobody, "protocol": "http/protobuf"}, "traces": {}}})
-    for _ in range(6):
+    # 40 MiB wait before anything is dropped.
+    for _ in range(30):
         it.again(gateway.chat)
     return rf"{gateway.admin_at} has dropped (\d+) (?:traces|metrics) in 15 minutes that the collector has not taken", whole(1)
 
