@@ -164,7 +164,9 @@ def entries_lost(it):
         left.unlink()
     segment = sorted(gateway.data.rglob("*.tlj"))[-1]
     changed = bytearray(segment.read_bytes())
-    changed[len(changed) // 2] ^= 1
+    # More than a mark of 25 bytes, so that an entry is hit.
+    for at in range(len(changed) // 2, len(changed) // 2 + 32):
+        changed[at] ^= 1
     segment.write_bytes(changed)
     gateway.start()
     it.watch(gateway)
