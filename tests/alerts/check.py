@@ -164,7 +164,9 @@ def entries_lost(it):
         left.unlink()
     segment = sorted(gateway.data.rglob("*.tlj"))[-1]
     changed = bytearray(segment.read_bytes())
-    changed[len(changed) // 2] ^= 1
+    # More than a mark of 25 bytes, so that an entry is hit.
+    for at in range(len(changed) // 2, len(changed) // 2 + 32):
+        changed[at] ^= 1
     segment.write_bytes(changed)
     gateway.start()
     it.watch(gateway)
@@ -400,7 +402,8 @@ def tenant_limited(it):
 def telemetry_lost(it):
     nobody = f"http://127.0.0.1:{stage.free_port()}"
     gateway = it.started({"telemetry": {"otlp": {"endpoint": nobody, "protocol": "http/protobuf"}, "traces": {}}})
-    for _ in range(6):
+    # 40 MiB wait before anything is dropped.
+    for _ in range(30):
         it.again(gateway.chat)
     return rf"{gateway.admin_at} has dropped (\d+) (?:traces|metrics) in 15 minutes that the collector has not taken", whole(1)
 

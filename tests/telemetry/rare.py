@@ -4,6 +4,8 @@ Two servers of Prometheus and VictoriaMetrics scrape one gateway every two secon
 scraper is away for a time and comes back; the gateway is restarted. What counters have increased by must be what was
 asked: exactly by the samples that each store has, exactly by VictoriaMetrics' `increase`, and by Prometheus' within the
 half scrape that it extrapolates at each end. Ends with 1 where anything differs.
+
+usage: rare.py [CALLERS [SECONDS]]    callers of each phase; how long the one scraper is away
 """
 
 import contextlib
@@ -24,6 +26,7 @@ CALLERS = int(sys.argv[1]) if len(sys.argv) > 1 else 40
 SCRAPE_SECONDS = 2
 # Long enough for all to have scraped twice and more.
 REST_SECONDS = 7 * SCRAPE_SECONDS
+AWAY_SECONDS = int(sys.argv[2]) if len(sys.argv) > 2 else REST_SECONDS
 TENANTS = {"tenants": {"header": {"name": "x-tenant-id", "trusted_peers": ["127.0.0.1"]}},
            "limits": {"series_per_metric_max": 20_000}}
 NAMES = ["taximeter_requests_total", "taximeter_tokens_total", "taximeter_cost_total",
@@ -99,7 +102,7 @@ def main():
             # Some come again, others for the first time, while one scraper is away.
             stores[1].stop()
             ask_once(gateway, range(CALLERS // 2, CALLERS + CALLERS // 2))
-            time.sleep(REST_SECONDS)
+            time.sleep(AWAY_SECONDS)
             stores[1].start()
             time.sleep(REST_SECONDS)
         with stage.gateway(folder, "rare", engine, telemetry, more) as gateway:

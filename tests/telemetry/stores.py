@@ -7,7 +7,7 @@ import urllib.parse
 import stage
 
 # Longer than any run.
-WINDOW = "1h"
+WINDOW = "3h"
 
 
 class Store:

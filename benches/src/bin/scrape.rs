@@ -31,8 +31,6 @@ const FORMS: [(&str, &str); 2] =
 const ROUNDS: usize = 5;
 /// Rounds of requests alone, beside a busy core, and with scrapes, in turn.
 const ROUNDS_OF_REQUESTS: usize = 7;
-/// The rounds with nothing beside requests.
-const ALONE: &str = "nobody scrapes";
 /// How long a round is.
 const ROUND_TIME: Duration = Duration::from_secs(6);
 /// What the names of the data plane's threads begin with.
@@ -131,24 +129,22 @@ fn tell_requests(listen: SocketAddr, admin: SocketAddr, serving: &Process) -> Re
          accept-encoding: gzip\r\nconnection: close\r\n\r\n"
     );
     let mut scrapes = 0;
-    let mut rows = [ALONE, "beside a busy core", "during compressed scrapes"].map(|name| Row {
-        name,
-        millis: Vec::new(),
-        p99: Vec::new(),
-        cpu: 0,
-    });
+    let mut rows = ["nobody scrapes", "beside a busy core", "during compressed scrapes"]
+        .map(|name| Row { name, millis: Vec::new(), p99: Vec::new(), cpu: 0 });
     let [alone, busy, scraped] = &mut rows;
     for _ in 0..ROUNDS_OF_REQUESTS {
-        alone.add(listen, serving, || Ok(()))?;
-        busy.add(listen, serving, || {
+        alone.add(listen, serving, None)?;
+        let mut work = || {
             std::hint::black_box(monotonic_nanos());
             Ok(())
-        })?;
-        scraped.add(listen, serving, || {
+        };
+        busy.add(listen, serving, Some(&mut work))?;
+        let mut work = || {
             ask(admin, &scrape)?;
             scrapes += 1;
             Ok(())
-        })?;
+        };
+        scraped.add(listen, serving, Some(&mut work))?;
     }
     say(&format!(
         "{:<32}{:>10}{:>8}{:>12}{:>24}",
@@ -171,6 +167,9 @@ fn tell_requests(listen: SocketAddr, admin: SocketAddr, serving: &Process) -> Re
     Ok(())
 }
 
+/// What is done beside requests, again and again.
+type Work<'a> = &'a mut (dyn FnMut() -> Result<()> + Send);
+
 /// Requests of all rounds of a kind.
 struct Row {
     name: &'static str,
@@ -182,16 +181,11 @@ struct Row {
 }
 
 impl Row {
-    /// A round of requests, while `work` is done again and again.
-    fn add(
-        &mut self,
-        listen: SocketAddr,
-        serving: &Process,
-        mut work: impl FnMut() -> Result<()> + Send,
-    ) -> Result<()> {
+    /// A round of requests, alone or beside `work`.
+    fn add(&mut self, listen: SocketAddr, serving: &Process, work: Option<Work<'_>>) -> Result<()> {
         let (before, is_over) = (serving.cpu_of_threads(DATA_PLANE)?, AtomicBool::new(false));
         let (millis, worked) = std::thread::scope(|scope| {
-            let worker = (self.name != ALONE).then(|| {
+            let worker = work.map(|work| {
                 scope.spawn(|| {
                     while !is_over.load(Relaxed) {
                         work()?;
