@@ -110,6 +110,7 @@ mod running_usage;
 mod said;
 mod scrapers;
 mod sealed_days;
+mod sealed_sessions;
 mod segments;
 mod sessions;
 mod sockets;

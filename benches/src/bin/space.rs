@@ -19,10 +19,10 @@ use taximeter_columnar::{DayFile, DayWriter, RowFilter};
 use taximeter_config::{Durability, OnDamage, OnUnavailable};
 use taximeter_journal::{AppendError, Journal, Options, compress, read};
 use taximeter_ledger::{
-    Charge, Entry, Kind, Place, Progress, Record, RecordCost, RecordUsage, RequestId, Stages,
-    TenantId,
+    Charge, Dimensions, Entry, Kind, Place, Progress, Record, RecordCost, RecordUsage, RequestId,
+    SessionSource, Stages, TenantId,
 };
-use taximeter_store::{Store, feeds};
+use taximeter_store::{DAYS, SealPolicy, Sealer, Store, feeds};
 use uuid::Builder;
 
 /// Small, so that some segments are closed in every form.
@@ -34,6 +34,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 const INTERVAL: SignedDuration = SignedDuration::from_micros(500);
 /// As many as `benches/taximeter.yaml` has.
 const TENANTS: [&str; 4] = ["acme", "blue", "city", "dock"];
+/// Sessions that run at the same time, requests of each of them, and requests of a turn.
+const SESSIONS: usize = 400;
+const OF_SESSION: usize = 20;
+const OF_TURN: usize = 5;
 /// Requests that report progress, and how often each does.
 const RUNNING: u32 = 1_000;
 const MARKS: u32 = 10;
@@ -85,11 +89,15 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let Arguments { requests } = Arguments::parse();
-    let kinds =
-        [("the bench's", false, false), ("random ids", true, false), ("and a price", true, true)];
+    let kinds = [
+        ("the bench's", false, false, false),
+        ("random ids", true, false, false),
+        ("and a price", true, true, false),
+        ("and a session", true, true, true),
+    ];
     let mut sizes = Vec::new();
-    for (_, has_random_ids, has_price) in kinds {
-        let mut load = Load::new(has_random_ids, has_price)?;
+    for (_, has_random_ids, has_price, has_session) in kinds {
+        let mut load = Load { has_session, ..Load::new(has_random_ids, has_price)? };
         sizes.push(Sizes::of(&mut load, requests)?);
     }
     let label = format!("bytes per request, of {requests} requests");
@@ -104,6 +112,7 @@ fn main() -> Result<()> {
         ("  all segments", |sizes| sizes.journal().per_request()),
         ("SQLite store, with its indexes", |sizes| sizes.store.per_request()),
         ("Parquet file of the day", |sizes| sizes.day.size.per_request()),
+        ("  and what its sessions add up to", |sizes| sizes.sessions.per_request()),
     ] {
         let cells: Vec<_> = sizes.iter().map(|sizes| cell(size(sizes))).collect();
         row(label, &cells);
@@ -160,6 +169,8 @@ struct Sizes {
     compression: Duration,
     store: Size,
     day: Day,
+    /// The file of what sessions add up to, if there are any.
+    sessions: Size,
 }
 
 /// A Parquet file of all of them.
@@ -204,6 +215,10 @@ impl Sizes {
         let bytes = fs::metadata(dir.path().join("store.sqlite"))?.len();
         sizes.store = Size { bytes, requests: requests.into() };
         sizes.day = day(dir.path())?;
+        if load.has_session {
+            sizes.sessions =
+                Size { bytes: sealed_sessions(dir.path())?, requests: requests.into() };
+        }
         Ok(sizes)
     }
 
@@ -251,6 +266,24 @@ fn segments(dir: &Path) -> Result<Vec<Segment>> {
         }
     }
     Ok(segments)
+}
+
+/// Seals the days of a store: what the files of their sessions take.
+fn sealed_sessions(dir: &Path) -> Result<u64> {
+    let sealer = Sealer::open(dir, "bench/0")?;
+    let mut sealer = sealer.ok_or_else(|| anyhow!("somebody else seals"))?;
+    let policy = SealPolicy { closed_until: Timestamp::MAX, ..SealPolicy::default() };
+    let newest = sealer.newest()?;
+    let work = sealer.work(&policy, newest, &|| true)?;
+    ensure!(work.fault().is_none(), "{work:?}");
+    let mut bytes = 0;
+    for file in fs::read_dir(dir.join(DAYS))? {
+        let file = file?;
+        if file.file_name().to_string_lossy().ends_with(".sessions") {
+            bytes += file.metadata()?.len();
+        }
+    }
+    Ok(bytes)
 }
 
 /// Writes the requests of a journal to a file of their day, and reads them again.
@@ -377,23 +410,37 @@ struct Load {
     pattern: Record,
     /// Whether client and engine make ids of their own.
     has_random_ids: bool,
+    /// Whether each request is of a session of an agent.
+    has_session: bool,
     cost: Option<RecordCost>,
     at: Timestamp,
     made: usize,
     random: u64,
+    /// Of each session that runs: its name and that of its sub-agent, and the name of its turn.
+    sessions: Vec<[String; 3]>,
 }
 
 impl Load {
     fn new(has_random_ids: bool, has_price: bool) -> Result<Self> {
         let cost = if has_price { Some(serde_json::from_str(COST)?) } else { None };
         let pattern: Record = serde_json::from_str(RECORD)?;
-        Ok(Self { at: pattern.started_at, pattern, has_random_ids, cost, made: 0, random: 0 })
+        Ok(Self {
+            at: pattern.started_at,
+            pattern,
+            has_random_ids,
+            has_session: false,
+            cost,
+            made: 0,
+            random: 0,
+            sessions: vec![<[String; 3]>::default(); SESSIONS],
+        })
     }
 
     fn request(&mut self) -> Result<Record> {
         let mut record = self.pattern.clone();
         let tenant = TENANTS.get(self.made % TENANTS.len()).copied().unwrap_or_default();
         (record.tenant, record.key_id) = (TenantId::new(tenant)?, Some(tenant.to_owned()));
+        record.dimensions = self.told()?.if_any();
         self.made += 1;
         let late = self.below(100);
         self.at += INTERVAL + SignedDuration::from_micros(late.into());
@@ -406,9 +453,7 @@ impl Load {
         record.id = RequestId(id);
         record.request_id = id.to_string();
         if self.has_random_ids {
-            let random = u128::from(self.next()) << 64 | u128::from(self.next());
-            record.request_id =
-                Builder::from_random_bytes(random.to_be_bytes()).into_uuid().to_string();
+            record.request_id = self.random_id();
             record.response_id = Some(format!("chatcmpl-{}", self.word()));
         }
         self.time(&mut record);
@@ -416,6 +461,40 @@ impl Load {
             (record.cost, record.cost_unknown) = (Some(cost.clone()), Vec::new());
         }
         Ok(record)
+    }
+
+    /// What the next request is part of. Sessions have a request each in turn, and every fourth one is by
+    /// a sub-agent.
+    fn told(&mut self) -> Result<Dimensions> {
+        if !self.has_session {
+            return Ok(Dimensions::default());
+        }
+        let (at, of_session) = (self.made % SESSIONS, self.made / SESSIONS % OF_SESSION);
+        let [session, agent, turn] = [(); 3].map(|()| self.random_id());
+        let names = self.sessions.get_mut(at).ok_or_else(|| anyhow!("no session {at}"))?;
+        if of_session == 0 {
+            *names = [session, agent, turn];
+        } else if of_session.is_multiple_of(OF_TURN) {
+            names[2] = turn;
+        }
+        let [session, agent, turn] = names.clone();
+        let is_sub_agent = of_session % 4 == 3;
+        let root = || "root".to_owned();
+        Ok(Dimensions {
+            session: Some(session),
+            session_source: Some(SessionSource::Header),
+            agent: Some(if is_sub_agent { agent } else { root() }),
+            parent_agent: is_sub_agent.then(root),
+            client: Some("codex/0.169".to_owned()),
+            turn: Some(turn),
+            ..Dimensions::default()
+        })
+    }
+
+    /// As clients make them.
+    fn random_id(&mut self) -> String {
+        let random = u128::from(self.next()) << 64 | u128::from(self.next());
+        Builder::from_random_bytes(random.to_be_bytes()).into_uuid().to_string()
     }
 
     fn time(&mut self, record: &mut Record) {
