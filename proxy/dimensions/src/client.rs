@@ -36,6 +36,28 @@ enum Begins {
     Library(&'static str, &'static str),
 }
 
+impl Begins {
+    /// The version in what stands behind the head and its slash. `None` if the head is another one.
+    #[inline]
+    fn version<'a>(&self, head: &[u8], rest: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            // One product writes its language before its version.
+            Self::Name(name) if head == name.as_bytes() => {
+                Some(rest.strip_prefix(b"Python ").unwrap_or(rest))
+            }
+            Self::Prefix(name) => head.starts_with(name.as_bytes()).then_some(rest),
+            Self::Family(name) if head == name.as_bytes() => {
+                let slash = rest.iter().position(|byte| *byte == b'/')?;
+                rest.get(slash + 1..)
+            }
+            Self::Library(name, language) if head.ends_with(name.as_bytes()) => {
+                rest.strip_prefix(language.as_bytes())
+            }
+            Self::Name(_) | Self::Family(_) | Self::Library(..) => None,
+        }
+    }
+}
+
 /// Product, and how its `user-agent` begins.
 const PRODUCTS: &[(&str, Begins)] = &[
     ("codex", Begins::Prefix("codex")),
@@ -57,6 +79,8 @@ const PRODUCTS: &[(&str, Begins)] = &[
     ("anthropic-js", Begins::Library("Anthropic", "JS ")),
 ];
 
+/// Longest head that is read, in bytes.
+const HEAD_BYTES_MAX: usize = 64;
 /// Longest number of a version, in digits.
 const DIGITS_MAX: usize = 5;
 
@@ -64,27 +88,20 @@ const DIGITS_MAX: usize = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Product<'a> {
     name: &'static str,
-    version: &'a str,
+    version: &'a [u8],
 }
 
 impl<'a> Product<'a> {
     /// The product that a `user-agent` names. `None` if it is not in the list.
-    pub(crate) fn of_user_agent(agent: &'a str) -> Option<Self> {
-        let (head, rest) = agent.split_once('/')?;
-        let version = |begins: &Begins| match *begins {
-            Begins::Name(name) => {
-                // One product writes its language before its version.
-                (head == name).then(|| rest.strip_prefix("Python ").unwrap_or(rest))
-            }
-            Begins::Prefix(name) => head.starts_with(name).then_some(rest),
-            Begins::Family(name) if head == name => Some(rest.split_once('/')?.1),
-            Begins::Library(name, language) if head.ends_with(name) => rest.strip_prefix(language),
-            Begins::Family(_) | Begins::Library(..) => None,
+    pub(crate) fn of_user_agent(agent: &'a [u8]) -> Option<Self> {
+        let slash = agent.iter().take(HEAD_BYTES_MAX).position(|byte| *byte == b'/')?;
+        let head = agent.get(..slash)?;
+        let rest = agent.get(slash + 1..)?;
+        let named = |(name, begins): &(&'static str, Begins)| {
+            Some(Self { name, version: begins.version(head, rest)? })
         };
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        let (name, version) =
-            PRODUCTS.iter().find_map(|(product, begins)| Some((*product, version(begins)?)))?;
-        head.bytes().all(is_name).then_some(Self { name, version })
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        PRODUCTS.iter().find_map(named).filter(|_| head.iter().all(is_name))
     }
 
     /// The product and the first two numbers of its version, as `codex/0.169`.
@@ -118,17 +135,17 @@ pub(crate) fn of_header(name: &str) -> Option<Client> {
 }
 
 /// The first two numbers of a version; empty if it has none.
-fn major_minor(version: &str) -> &str {
+fn major_minor(version: &[u8]) -> &str {
     let digits = |from: usize| {
-        let digits = version.bytes().skip(from).take_while(u8::is_ascii_digit).count();
+        let digits = version.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
         Some(digits).filter(|digits| (1..=DIGITS_MAX).contains(digits))
     };
     let Some(major) = digits(0) else { return "" };
-    let end = match (version.as_bytes().get(major), digits(major + 1)) {
+    let end = match (version.get(major), digits(major + 1)) {
         (Some(b'.'), Some(minor)) => major + 1 + minor,
         _ => major,
     };
-    version.get(..end).unwrap_or_default()
+    version.get(..end).and_then(|version| str::from_utf8(version).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -136,7 +153,7 @@ mod tests {
     use super::*;
 
     fn shown(agent: &str) -> Option<String> {
-        Product::of_user_agent(agent).map(|product| product.shown())
+        Product::of_user_agent(agent.as_bytes()).map(|product| product.shown())
     }
 
     #[test]

@@ -6,11 +6,17 @@ use std::sync::Arc;
 use taximeter_ledger::{Dimensions, RequestKind, SessionSource};
 use taximeter_request::{Members, Note, Noted};
 
-use crate::client::{Client, Product, of_header};
+use crate::client::{Client, Product};
 use crate::dimension::Dimension;
+use crate::form::Form;
 use crate::names::{Names, Rule};
 use crate::settings::TAGS_MAX;
 use crate::value::Dropped;
+
+/// How many dimensions a request can have.
+const DIMENSIONS: usize = Dimension::COUNT + TAGS_MAX;
+/// Room for what most clients of agents say.
+const SAID_USUALLY: usize = 8;
 
 /// The agent that the user talks to, whatever its client calls it.
 const ROOT: &str = "root";
@@ -25,11 +31,18 @@ pub struct Heard<'a> {
 }
 
 /// A text in a place that has rules.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Said<'a> {
     rules: &'a [u16],
-    text: Result<&'a str, Dropped>,
+    text: Result<Text<'a>, Dropped>,
     source: SessionSource,
+}
+
+/// The value of a header, which may be no text, or that of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Text<'a> {
+    Header(&'a [u8]),
+    Member(&'a str),
 }
 
 /// What a request is part of.
@@ -55,12 +68,11 @@ pub enum Lineage {
     Own,
 }
 
-/// The value of a dimension that counts so far.
+/// The value of a dimension that counts.
 struct Best<'a> {
-    rank: u16,
     value: Cow<'a, str>,
     source: SessionSource,
-    rule: Rule,
+    rule: &'a Rule,
 }
 
 impl Names {
@@ -71,8 +83,10 @@ impl Names {
             if name == "user-agent" {
                 heard.on_user_agent(value);
             }
-            if let Some(rules) = self.header(name) {
-                heard.on_header(name, rules, value);
+            // Headers that only one client sends say more than `user-agent`, which libraries set.
+            if let Some((rules, client)) = self.header(name) {
+                heard.client = client.or(heard.client);
+                heard.on_header(rules, value);
             }
         }
         heard
@@ -81,22 +95,24 @@ impl Names {
 
 impl<'a> Heard<'a> {
     fn on_user_agent(&mut self, value: &'a [u8]) {
-        let product = str::from_utf8(value).ok().and_then(Product::of_user_agent);
-        if let Some(product) = product {
+        if let Some(product) = Product::of_user_agent(value) {
             self.client = self.client.or(product.client());
             self.product = Some(product);
         }
     }
 
-    fn on_header(&mut self, name: &str, rules: &'a [u16], value: &'a [u8]) {
-        // Headers that only one client sends say more than `user-agent`, which libraries set.
-        self.client = of_header(name).or(self.client);
-        let text = str::from_utf8(value).map_err(|_| Dropped::Characters);
+    fn on_header(&mut self, rules: &'a [u16], value: &'a [u8]) {
         let mut before = self.said.iter_mut();
         match before.find(|said| std::ptr::eq(said.rules, rules)) {
-            Some(said) if said.text == text => {}
+            Some(said) if said.text == Ok(Text::Header(value)) => {}
             Some(said) => said.text = Err(Dropped::Disagreement),
-            None => self.said.push(Said { rules, text, source: SessionSource::Header }),
+            None => {
+                if self.said.is_empty() {
+                    self.said.reserve(SAID_USUALLY);
+                }
+                let text = Ok(Text::Header(value));
+                self.said.push(Said { rules, text, source: SessionSource::Header });
+            }
         }
     }
 
@@ -122,7 +138,7 @@ impl<'a> Heard<'a> {
         let noted = notes.iter().map(|Noted { path, note }| Said {
             rules: self.names.member(*path),
             text: match note {
-                Note::Text(text) => Ok(text.as_str()),
+                Note::Text(text) => Ok(Text::Member(text)),
                 Note::TooLong => Err(Dropped::TooLong),
                 Note::Twice => Err(Dropped::Disagreement),
             },
@@ -130,35 +146,31 @@ impl<'a> Heard<'a> {
         });
         let user = user.map(|user| Said {
             rules: self.names.user(),
-            text: Ok(user),
+            text: Ok(Text::Member(user)),
             source: SessionSource::Body,
         });
         self.said.extend(noted.chain(user));
         self.weigh()
     }
 
+    /// Of several values of a dimension the first good one counts. What would count less is not read.
     fn weigh(self) -> Told {
-        const COUNT: usize = Dimension::COUNT + TAGS_MAX;
         let mut told = Told::default();
-        let mut best: [Option<Best<'a>>; COUNT] = [const { None }; COUNT];
-        for Said { rules, text, source } in &self.said {
-            for rank in *rules {
-                let Some(rule) = self.names.rule(*rank) else { continue };
-                if rule.client.is_some() && rule.client != self.client {
-                    continue;
-                }
-                let value = match text.and_then(|text| rule.form.read(text)) {
-                    Ok(Some(value)) => value,
-                    Ok(None) => continue,
-                    Err(why) => {
-                        told.drop(rule.gives, why);
-                        continue;
-                    }
+        let mut best: [Option<Best<'a>>; DIMENSIONS] = [const { None }; DIMENSIONS];
+        for (slot, mut next) in best.iter_mut().zip(self.firsts()) {
+            while let Some((rank, said)) = next {
+                let (Some(rule), Some(said)) = (self.names.rule(rank), self.said_at(said)) else {
+                    break;
                 };
-                let Some(slot) = best.get_mut(rule.gives.index()) else { continue };
-                if slot.as_ref().is_none_or(|best| *rank < best.rank) {
-                    *slot = Some(Best { rank: *rank, value, source: *source, rule: *rule });
+                match said.read(rule.form) {
+                    Ok(Some(value)) => {
+                        *slot = Some(Best { value, source: said.source, rule });
+                        break;
+                    }
+                    Ok(None) => {}
+                    Err(why) => told.drop(rule.gives, why),
                 }
+                next = self.after(rank, rule.gives);
             }
         }
         let [session, agent, parent, turn, kind, client, end_user, tags @ ..] = best;
@@ -169,10 +181,10 @@ impl<'a> Heard<'a> {
         });
         let dimensions = Dimensions {
             session_source: session.as_ref().map(|session| session.source),
-            session: session.and_then(|session| self.names.session(&session.value)),
+            session: session.and_then(|session| self.names.checked(&session.value)),
             agent,
             parent_agent: parent,
-            turn: turn.and_then(|turn| self.names.session(&turn.value)),
+            turn: turn.and_then(|turn| self.names.checked(&turn.value)),
             kind: kind.and_then(|kind| request_kind(&kind.value)),
             client: client.map(|client| client.value.into_owned()).or_else(|| self.shown_client()),
             end_user: end_user.and_then(|user| self.names.end_user(&user.value)),
@@ -180,6 +192,40 @@ impl<'a> Heard<'a> {
         };
         told.dimensions = dimensions.if_any();
         told
+    }
+
+    fn said_at(&self, at: u16) -> Option<&Said<'a>> {
+        self.said.get(usize::from(at))
+    }
+
+    /// What counts first for each dimension: the number of a rule, and that of what was said.
+    fn firsts(&self) -> [Option<(u16, u16)>; DIMENSIONS] {
+        let mut firsts = [None; DIMENSIONS];
+        for (rank, gives, said) in self.ranked() {
+            if let Some(first) = firsts.get_mut(gives.index())
+                && first.is_none_or(|(before, _)| rank < before)
+            {
+                *first = Some((rank, said));
+            }
+        }
+        firsts
+    }
+
+    /// What counts next for a dimension, behind the rule of this number.
+    fn after(&self, rank: u16, dimension: Dimension) -> Option<(u16, u16)> {
+        let of = self.ranked().filter(|(next, gives, _)| *gives == dimension && *next > rank);
+        of.map(|(rank, _, said)| (rank, said)).min()
+    }
+
+    /// All that was said, by the number of each rule that holds for the client, and what that gives.
+    fn ranked(&self) -> impl Iterator<Item = (u16, Dimension, u16)> {
+        (0..).zip(&self.said).flat_map(move |(at, said)| {
+            said.rules.iter().filter_map(move |rank| {
+                let rule = self.names.rule(*rank)?;
+                let holds = rule.client.is_none() || rule.client == self.client;
+                holds.then_some((*rank, rule.gives, at))
+            })
+        })
     }
 
     /// The agent and the one that has started it.
@@ -207,7 +253,7 @@ impl<'a> Heard<'a> {
                 let word = if is_root { ROOT } else { &*one };
                 return Some(word.to_owned());
             }
-            self.names.session(&one)
+            self.names.checked(&one)
         };
         (shown(agent), shown(parent))
     }
@@ -219,6 +265,17 @@ impl<'a> Heard<'a> {
             (_, Some(product)) => Some(product.shown()),
             (Some(client), None) => Some(client.as_str().to_owned()),
             (None, None) => None,
+        }
+    }
+}
+
+impl<'a> Said<'a> {
+    fn read(&self, form: Form) -> Result<Option<Cow<'a, str>>, Dropped> {
+        match self.text? {
+            Text::Member(text) => form.read(text),
+            Text::Header(value) => {
+                form.read(str::from_utf8(value).map_err(|_| Dropped::Characters)?)
+            }
         }
     }
 }

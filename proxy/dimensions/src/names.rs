@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use taximeter_request::Members;
 
-use crate::client::Client;
+use crate::client::{Client, of_header};
 use crate::dimension::Dimension;
 use crate::form::Form;
 use crate::keep::{Hasher, Keep};
@@ -15,6 +15,9 @@ use crate::value;
 
 /// The member of the body that is read for other purposes too.
 const USER: &str = "user";
+
+/// How many lists the headers are in.
+const PLACES: usize = 128;
 
 /// One row, whatever it came from. Its place in the list says how much it counts.
 #[derive(Debug, Clone, Copy)]
@@ -29,13 +32,24 @@ pub(crate) struct Rule {
 /// The rules of a place, by their numbers.
 pub(crate) type Rules = Vec<u16>;
 
+/// A header that has rules.
+#[derive(Debug)]
+pub(crate) struct HeaderRules {
+    name: Box<str>,
+    rules: Rules,
+    /// The client that sends it, if only one does.
+    client: Option<Client>,
+}
+
 /// All names, for requests under one configuration.
 #[derive(Debug)]
 pub struct Names {
     rules: Vec<Rule>,
-    headers: Vec<(Box<str>, Rules)>,
-    /// The headers with a name of so many bytes.
-    by_length: Vec<Vec<usize>>,
+    headers: Vec<HeaderRules>,
+    /// The headers by [`place`] of their names.
+    by_place: [Vec<usize>; PLACES],
+    /// Bit n: the name of one of them begins with the nth letter.
+    letters: u32,
     /// The rules of `x-…-session-id`.
     session_header: Rules,
     /// The rules of members, by the number of their path.
@@ -102,7 +116,9 @@ impl Names {
         Self {
             rules: Vec::new(),
             headers: Vec::new(),
-            by_length: Vec::new(),
+            by_place: [const { Vec::new() }; PLACES],
+            // `x-…-session-id`
+            letters: letter("x"),
             session_header: Rules::new(),
             members: Vec::new(),
             user: Rules::new(),
@@ -142,9 +158,12 @@ impl Names {
 
     fn add_header(&mut self, name: &str, rule: Rule) {
         let Some(number) = self.add(rule) else { return };
-        match self.headers.iter_mut().find(|(other, _)| **other == *name) {
-            Some((_, rules)) => rules.push(number),
-            None => self.headers.push((name.into(), vec![number])),
+        match self.headers.iter_mut().find(|header| *header.name == *name) {
+            Some(header) => header.rules.push(number),
+            None => {
+                let (rules, client) = (vec![number], of_header(name));
+                self.headers.push(HeaderRules { name: name.into(), rules, client });
+            }
         }
     }
 
@@ -164,12 +183,10 @@ impl Names {
     }
 
     fn arrange(&mut self, paths: &[String], of_all: &[String]) {
-        for (index, (name, _)) in self.headers.iter().enumerate() {
-            if self.by_length.len() <= name.len() {
-                self.by_length.resize(name.len() + 1, Vec::new());
-            }
-            if let Some(of_length) = self.by_length.get_mut(name.len()) {
-                of_length.push(index);
+        for (index, HeaderRules { name, .. }) in self.headers.iter().enumerate() {
+            self.letters |= letter(name);
+            if let Some(here) = self.by_place.get_mut(place(name)) {
+                here.push(index);
             }
         }
         let numbered = || (0_u16..).zip(paths);
@@ -180,20 +197,24 @@ impl Names {
         self.noted = [Arc::new(all), Arc::new(some)];
     }
 
-    /// The rules of a header.
+    /// The rules of a header, and the client that sends it if only one does.
     #[inline]
-    pub(crate) fn header(&self, name: &str) -> Option<&[u16]> {
-        if let Some(of_length) = self.by_length.get(name.len()) {
-            for index in of_length {
-                if let Some((known, rules)) = self.headers.get(*index)
+    pub(crate) fn header(&self, name: &str) -> Option<(&[u16], Option<Client>)> {
+        if self.letters & letter(name) == 0 { None } else { self.named(name) }
+    }
+
+    fn named(&self, name: &str) -> Option<(&[u16], Option<Client>)> {
+        if let Some(here) = self.by_place.get(place(name)) {
+            for index in here {
+                if let Some(HeaderRules { name: known, rules, client }) = self.headers.get(*index)
                     && **known == *name
                 {
-                    return Some(rules);
+                    return Some((rules, *client));
                 }
             }
         }
         let is_session = name.ends_with("-session-id") && name.starts_with("x-");
-        is_session.then_some(&*self.session_header)
+        is_session.then(|| (&*self.session_header, of_header(name)))
     }
 
     /// The rules of a member, by the number of its path.
@@ -228,7 +249,11 @@ impl Names {
     /// no such name.
     #[must_use]
     pub fn session(&self, name: &str) -> Option<String> {
-        let name = value::name(name).ok()??;
+        self.checked(value::name(name).ok()??)
+    }
+
+    /// The same of a name that is one.
+    pub(crate) fn checked(&self, name: &str) -> Option<String> {
         match (self.sessions, &self.hasher) {
             (Keep::Keep, _) => Some(name.to_owned()),
             (Keep::Hash, Some(hasher)) => Some(hasher.session(name)),
@@ -245,4 +270,20 @@ impl Names {
             (Keep::Hash, None) | (Keep::Off, _) => None,
         }
     }
+}
+
+/// Where a header is looked for: by its length and its last bytes, in which names of one length differ
+/// most.
+#[inline]
+fn place(name: &str) -> usize {
+    let last = name.as_bytes().last_chunk::<4>().copied().unwrap_or_default();
+    let [a, b, c, d] = last.map(usize::from);
+    (a + 3 * b + 9 * c + 27 * d + 81 * name.len()) % PLACES
+}
+
+/// The bit of a name's first letter; of all that begin otherwise the same one.
+#[inline]
+fn letter(name: &str) -> u32 {
+    let first = name.as_bytes().first().copied().unwrap_or_default();
+    1 << if first.is_ascii_lowercase() { first - b'a' } else { 31 }
 }

@@ -16,7 +16,8 @@ const OPENCODE: &str = "opencode/1.18.33 ai-sdk/provider-utils/4.0.0 runtime/bun
 fn told_by(settings: &Settings, headers: &[(&str, &str)], body: &str) -> Told {
     let names = Names::new(settings);
     let heard = names.hear(headers.iter().map(|(name, value)| (*name, value.as_bytes())));
-    let mut reader = RequestReader::json(Wire::Responses).noting(heard.noted().clone());
+    let mut reader = RequestReader::json(Wire::Responses);
+    reader.note(heard.noted().clone());
     reader.push(body.as_bytes()).unwrap();
     let facts = reader.finish().unwrap();
     heard.finish(&facts.notes, facts.user.as_deref())
@@ -166,6 +167,16 @@ fn names_that_many_programs_use_count_in_a_stated_order() {
     ] {
         assert_eq!(session(&[], body).as_deref(), expected, "{body}");
     }
+}
+
+#[test]
+fn what_would_count_less_than_a_good_value_is_neither_read_nor_told() {
+    let body = r#"{"metadata":{"session_id":"not a name"}}"#;
+    let headers = [("x-session-id", "h1"), ("session_id", "also none")];
+    assert_eq!(dimensions(&headers, body).session.as_deref(), Some("h1"));
+    let told = told(&[("x-session-id", "no name"), ("session_id", "h2")], body);
+    assert_eq!(told.dropped, [(Dimension::Session, Dropped::Characters)]);
+    assert_eq!(told.dimensions.unwrap().session.as_deref(), Some("h2"));
 }
 
 #[test]

@@ -132,7 +132,7 @@ impl StreamReader {
             is_key: false,
             start: 0,
             bytes: Utf8Check::default(),
-            text: ShortText::default(),
+            text: ShortText { bytes: Vec::with_capacity(TEXT_BYTES_MAX), ..ShortText::default() },
         }
     }
 

@@ -65,6 +65,9 @@ impl<'a> Text<'a> {
             return str::from_utf8(self.raw)
                 .map_or_else(|_| String::from_utf8_lossy(self.raw), Cow::Borrowed);
         }
+        if let Some(decoded) = str::from_utf8(self.raw).ok().and_then(decode_valid) {
+            return Cow::Owned(decoded);
+        }
         let mut decoded = String::with_capacity(self.raw.len());
         let mut rest = self.raw;
         while let Some(at) = memchr(b'\\', rest) {
@@ -99,6 +102,22 @@ impl<'a> Text<'a> {
     pub fn has_control(&self) -> bool {
         has_control(self.raw)
     }
+}
+
+/// The characters that a text with escapes stands for: what is valid needs no check between escapes.
+/// `None` where a backslash stands before a character that is not ASCII.
+fn decode_valid(text: &str) -> Option<String> {
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr(b'\\', rest.as_bytes()) {
+        let (plain, escape) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        decoded.push_str(plain);
+        let (meant, tail) = unescape(escape.as_bytes());
+        decoded.push(meant.unwrap_or(char::REPLACEMENT_CHARACTER));
+        rest = escape.get(escape.len() - tail.len()..)?;
+    }
+    decoded.push_str(rest);
+    Some(decoded)
 }
 
 /// The character of the escape at the front, if it is valid, and the bytes after the escape.
@@ -172,6 +191,7 @@ mod tests {
             (br#""\x""#, "\u{fffd}"),
             (b"\"a\xff\"", "a\u{fffd}"),
             (b"\"a\xff\\n\"", "a\u{fffd}\n"),
+            ("\"a\\é\\n\"".as_bytes(), "a\u{fffd}\u{fffd}\n"),
         ] {
             assert_eq!(decoded(document), expected);
         }

@@ -186,7 +186,7 @@ impl JsonReader {
     }
 
     fn on_scalar(&mut self, kind: Scalar, start: u64, end: u64) -> Result<(), RequestFault> {
-        if let Some(noted) = self.spot.on_scalar(kind, self.json.text()) {
+        if let Some(noted) = self.spot.on_scalar(kind, &self.json) {
             noted::add(&mut self.facts.notes, noted);
         }
         if let Some(parameter) = self.parameter {

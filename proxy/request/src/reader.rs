@@ -55,13 +55,11 @@ impl RequestReader {
         self
     }
 
-    /// The same, which also notes these members; a form has none.
-    #[must_use]
-    pub fn noting(mut self, members: Arc<Members>) -> Self {
+    /// Notes these members as well; a form has none.
+    pub fn note(&mut self, members: Arc<Members>) {
         if let BodyReader::Json(reader) = &mut self.body {
             reader.note(members);
         }
-        self
     }
 
     /// Feed the next bytes of the body. Where pieces begin and end carries no meaning.

@@ -47,8 +47,10 @@ pub(super) async fn read(
     if announced(headers).is_some_and(|length| length > bytes_max as u64) {
         return Err(Refusal::TooLarge { bytes_max });
     }
-    let reader = reader(call, headers, limits.json_depth_max)?;
-    let reader = reader.map(|reader| reader.noting(noted.clone()));
+    let mut reader = reader(call, headers, limits.json_depth_max)?;
+    if let Some(reader) = &mut reader {
+        reader.note(noted.clone());
+    }
     // Spans tell of them, and nothing else.
     let reader = if gateway.telemetry.traces.is_some() {
         reader.map(RequestReader::with_parameters)

@@ -1,6 +1,6 @@
 //! Members of a body that are noted as they pass, by their paths.
 
-use taximeter_json::{Container, Scalar};
+use taximeter_json::{Container, Scalar, StreamReader};
 
 /// Paths of members to note: `a` at the top of a body, or `a.b` right below.
 #[derive(Debug, Default)]
@@ -111,12 +111,12 @@ impl Spot {
 
     /// Takes the note of a scalar, if it is to be noted.
     #[inline]
-    pub(super) fn on_scalar(&mut self, kind: Scalar, text: Option<&str>) -> Option<Noted> {
+    pub(super) fn on_scalar(&mut self, kind: Scalar, json: &StreamReader) -> Option<Noted> {
         let path = self.path.take()?;
         if kind != Scalar::String {
             return None;
         }
-        let note = text.map_or(Note::TooLong, |text| Note::Text(text.to_owned()));
+        let note = json.text().map_or(Note::TooLong, |text| Note::Text(text.to_owned()));
         Some(Noted { path, note })
     }
 
@@ -155,7 +155,8 @@ mod tests {
     fn notes(paths: &[&str], body: &str) -> Vec<(u16, Note)> {
         let members = Arc::new(Members::new((0..).zip(paths.iter().copied())));
         let read = |pieces: &[&[u8]], states: bool| {
-            let mut reader = RequestReader::json(Wire::Responses).noting(members.clone());
+            let mut reader = RequestReader::json(Wire::Responses);
+            reader.note(members.clone());
             if states {
                 reader = reader.with_parameters();
             }
