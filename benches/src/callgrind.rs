@@ -1,4 +1,4 @@
-//! Instructions in place of time, where that is noisy.
+//! Instructions and allocations in place of time, where that is noisy.
 
 use std::process::Command;
 
@@ -8,15 +8,31 @@ use anyhow::{Context as _, Result};
 ///
 /// Errors: no valgrind, or a program that it cannot run.
 pub fn instructions(program: &Command) -> Result<f64> {
+    let text = valgrind(&["--tool=callgrind", "--callgrind-out-file=/dev/null"], program)?;
+    let count = text.lines().find_map(|line| line.split_once("Collected : "));
+    let (_, count) = count.with_context(|| format!("{program:?}: {text}"))?;
+    Ok(count.trim().parse()?)
+}
+
+/// How many blocks of memory `program` takes to its end, with what it was given, by DHAT.
+///
+/// Errors: as those of [`instructions`].
+pub fn allocations(program: &Command) -> Result<f64> {
+    let text = valgrind(&["--tool=dhat", "--dhat-out-file=/dev/null"], program)?;
+    let total = text.lines().find(|line| line.contains("Total:"));
+    let count = total.and_then(|line| line.split_once(" in ")?.1.strip_suffix(" blocks"));
+    let count = count.with_context(|| format!("{program:?}: {text}"))?;
+    Ok(count.replace(',', "").parse()?)
+}
+
+/// What valgrind says of a program.
+fn valgrind(tool: &[&str], program: &Command) -> Result<String> {
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(tool)
         .arg(program.get_program())
         .args(program.get_args())
         .envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))))
         .output()
         .context("valgrind (Debian: valgrind)")?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    let count = text.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, count) = count.with_context(|| format!("{program:?}: {text}"))?;
-    Ok(count.trim().parse()?)
+    Ok(String::from_utf8_lossy(&output.stderr).into_owned())
 }

@@ -10,12 +10,13 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use jiff::{SignedDuration, Timestamp};
 use taximeter_ledger::{
-    EncodedEntry, Entry, Framer, LedgerId, Position, Record, SegmentHeader, TenantId,
+    Dimensions, EncodedEntry, Entry, Framer, LedgerId, Position, Record, SegmentHeader,
+    SessionSource, TenantId,
 };
 use tempfile::TempDir;
 
 use crate::clock::{monotonic_nanos, pause};
-use crate::record::{pattern, vary};
+use crate::record::{mixed, pattern, vary};
 
 const TENANTS: u32 = 50;
 const MODELS: u32 = 6;
@@ -35,6 +36,8 @@ pub struct Month {
     begin: Timestamp,
     /// Between two requests.
     interval: SignedDuration,
+    /// Requests of a session, if clients name any.
+    of_session: Option<u32>,
 }
 
 /// What a command took.
@@ -58,7 +61,21 @@ impl Month {
             pattern: pattern()?,
             begin,
             interval: SignedDuration::from_hours(30 * 24) / i32::try_from(records)?,
+            of_session: None,
         })
+    }
+
+    /// The same, where so many requests make a session of a root and a sub-agent.
+    #[must_use]
+    pub fn with_sessions(mut self, requests: u32) -> Self {
+        self.of_session = Some(requests.max(1));
+        self
+    }
+
+    /// The name of its gateway.
+    #[must_use]
+    pub fn gateway(&self) -> &str {
+        &self.pattern.gateway
     }
 
     /// Where it lies.
@@ -122,6 +139,7 @@ impl Month {
             ..self.pattern.clone()
         };
         vary(&mut record, number);
+        record.dimensions = self.of_session.map(|requests| session(number, requests));
         Ok(record)
     }
 
@@ -141,6 +159,23 @@ impl Month {
     pub fn arguments(&self) -> [String; 3] {
         ["bill".to_owned(), "--data-dir".to_owned(), self.dir.path().display().to_string()]
     }
+}
+
+/// What a client says of the request with that number. The sessions of a tenant run one after the other,
+/// those of all tenants at once.
+fn session(number: u32, requests: u32) -> Box<Dimensions> {
+    let (tenant, of_tenant) = (number % TENANTS, number / TENANTS);
+    let (session, turn) = (of_tenant / requests, of_tenant % requests);
+    let name = format!("{:08x}-{tenant:04x}-7222-8333-{session:012x}", mixed(session, tenant));
+    let is_sub_agent = turn % 4 == 3;
+    Box::new(Dimensions {
+        session: Some(name),
+        session_source: Some(SessionSource::Header),
+        agent: Some(if is_sub_agent { "a1" } else { "root" }.to_owned()),
+        parent_agent: is_sub_agent.then(|| "root".to_owned()),
+        client: Some("claude-code/2.1".to_owned()),
+        ..Dimensions::default()
+    })
 }
 
 /// Runs a command to its end.

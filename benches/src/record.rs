@@ -152,7 +152,7 @@ fn time(record: &mut Record, number: u32, output: u32) {
 }
 
 /// Looks random, and is the same each time.
-const fn mixed(number: u32, salt: u32) -> u32 {
+pub(crate) const fn mixed(number: u32, salt: u32) -> u32 {
     let mixed = (number ^ salt.wrapping_mul(0x9e37_79b9)).wrapping_mul(0x85eb_ca6b);
     (mixed ^ (mixed >> 15)).wrapping_mul(0xc2b2_ae35).rotate_left(13)
 }
