@@ -1,5 +1,5 @@
 //! The page *Usage*: cost, requests and tokens of a period, by key, label, model, tenant or
-//! upstream.
+//! upstream, or by what clients say: session, agent, client, end user and tags.
 
 mod lines;
 
@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
-use taximeter_billing::{Biller, Dimension, Grouping, Unit, Zone};
+use taximeter_billing::{Biller, Dimension, Grouping, SaidDimension, Unit, Zone};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::Store;
 use taximeter_store::terms::{Scope, Terms};
@@ -34,7 +34,7 @@ const DIMENSIONS_MAX: usize = 3;
 const LABELS_MAX: usize = 12;
 /// What the page can be split by: what single requests can be found by as well.
 const BY: &str = "up to 3 names with commas between them, each once: key, model, tenant, upstream, \
-                  one label:NAME";
+                  session, agent, client, end_user, one label:NAME, one tag:NAME";
 
 /// The parameters of the page.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -157,7 +157,7 @@ fn by_key() -> Grouping {
 
 /// Reads what the lines are split by.
 ///
-/// Errors: a name that is unknown, or given twice; two labels; too many names.
+/// Errors: a name that is unknown, or given twice; two labels or tags; too many names.
 fn grouping(text: &str) -> Result<Grouping, ()> {
     let by: Grouping = text.parse().map_err(|_| ())?;
     let is_known = |dimension: &Dimension| {
@@ -168,11 +168,16 @@ fn grouping(text: &str) -> Result<Grouping, ()> {
                 | Dimension::Tenant
                 | Dimension::Upstream
                 | Dimension::Label(_)
+                | Dimension::Said(_)
         )
     };
+    let is_tag =
+        |dimension: &Dimension| matches!(dimension, Dimension::Said(SaidDimension::Tag(_)));
     let dimensions = by.dimensions();
-    let labels = dimensions.iter().filter(|dimension| matches!(dimension, Dimension::Label(_)));
-    let fits = dimensions.len() <= DIMENSIONS_MAX && labels.count() <= 1;
+    let count = |is: &dyn Fn(&Dimension) -> bool| dimensions.iter().filter(|one| is(one)).count();
+    let fits = dimensions.len() <= DIMENSIONS_MAX
+        && count(&|dimension| matches!(dimension, Dimension::Label(_))) <= 1
+        && count(&is_tag) <= 1;
     if fits && dimensions.iter().all(is_known) { Ok(by) } else { Err(()) }
 }
 
@@ -182,7 +187,16 @@ mod tests {
 
     #[test]
     fn lines_are_split_by_what_requests_can_be_found_by() {
-        for text in ["key", "key,tenant", "label:team", "label:a\\,b,model", "upstream,model,key"] {
+        for text in [
+            "key",
+            "key,tenant",
+            "label:team",
+            "label:a\\,b,model",
+            "upstream,model,key",
+            "session,agent,tenant",
+            "client,end_user",
+            "tag:team,label:team",
+        ] {
             assert_eq!(grouping(text).map(|by| by.to_string()).as_deref(), Ok(text));
         }
         for text in [
@@ -192,6 +206,7 @@ mod tests {
             "meter",
             "key,key",
             "label:a,label:b",
+            "tag:a,tag:b",
             "key,model,tenant,upstream",
         ] {
             assert_eq!(grouping(text), Err(()), "{text}");

@@ -178,11 +178,21 @@ fn requests(shown: &Shown<'_>, turn: &Turn) -> Markup {
     }
 }
 
-/// The requests of the tenant while the turn ran, the earliest first.
+/// The requests of the session and the turn's agent while the turn ran, the earliest first.
 fn all_requests(shown: &Shown<'_>, turn: &Turn) -> String {
     let (from, to) = (turn.started_at.to_string(), turn.ended_at.to_string());
-    let tenant = ("tenant", shown.session.tenant.as_str());
-    let asked = [tenant, ("from", from.as_str()), ("to", &to), ("order", "oldest")];
+    let agent = match &turn.agent {
+        Some(agent) => ("agent", agent.as_str()),
+        None => ("without", "agent"),
+    };
+    let asked = [
+        ("tenant", shown.session.tenant.as_str()),
+        ("session", &shown.session.session),
+        agent,
+        ("from", from.as_str()),
+        ("to", &to),
+        ("order", "oldest"),
+    ];
     shown.view.to(REQUESTS, &asked)
 }
 

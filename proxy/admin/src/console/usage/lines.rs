@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-use taximeter_billing::{Bill, BillLine, Dimension, Grouping, Sums};
+use taximeter_billing::{Bill, BillLine, Dimension, Grouping, SaidDimension, Sums};
 
 use crate::console::page::{REQUESTS, USAGE};
 use crate::console::span::Span;
@@ -89,7 +89,13 @@ fn links(data: &UsageData<'_>) -> Vec<(String, Markup)> {
         let by = Grouping::by(Dimension::Label(label.clone()));
         links.push((by.to_string(), html! { "label " (name(label)) }));
     }
-    for dimension in [Dimension::Model, Dimension::Tenant, Dimension::Upstream] {
+    for dimension in [
+        Dimension::Model,
+        Dimension::Tenant,
+        Dimension::Upstream,
+        Dimension::Said(SaidDimension::Client),
+        Dimension::Said(SaidDimension::Session),
+    ] {
         let by = dimension.to_string();
         links.push((by.clone(), html! { (by) }));
     }
@@ -183,6 +189,11 @@ fn title(dimension: &Dimension) -> Markup {
             Dimension::Tenant => "Tenant",
             Dimension::Upstream => "Upstream",
             Dimension::Label(label) => { "Label " (name(label)) }
+            Dimension::Said(SaidDimension::Session) => "Session",
+            Dimension::Said(SaidDimension::Agent) => "Agent",
+            Dimension::Said(SaidDimension::Client) => "Client",
+            Dimension::Said(SaidDimension::EndUser) => "End user",
+            Dimension::Said(SaidDimension::Tag(tag)) => { "Tag " (name(tag)) }
             other => (other),
         }
     }
@@ -233,11 +244,11 @@ fn counts(sums: &Sums) -> Markup {
 }
 
 /// The page of the requests of a line. `None` for a name that is too long, or has characters that
-/// cannot be data: such a name comes from an engine, and from no configuration.
+/// cannot be data: such a name comes from an engine or a client, and from no configuration.
 fn requests(data: &UsageData<'_>, line: &BillLine) -> Option<String> {
     let period = data.span.period;
     let (from, to) = (period.from().to_string(), period.to().to_string());
-    let (mut label, mut without) = (None, Vec::new());
+    let (mut label, mut tag, mut without) = (None, None, Vec::new());
     let mut asked = Vec::new();
     for (dimension, value) in data.by.dimensions().iter().zip(&line.keys) {
         let Some(value) = value else {
@@ -253,12 +264,18 @@ fn requests(data: &UsageData<'_>, line: &BillLine) -> Option<String> {
             Dimension::Model => asked.push(("model", value)),
             Dimension::Tenant => asked.push(("tenant", value)),
             Dimension::Upstream => asked.push(("upstream", value)),
+            Dimension::Said(SaidDimension::Session) => asked.push(("session", value)),
+            Dimension::Said(SaidDimension::Agent) => asked.push(("agent", value)),
+            Dimension::Said(SaidDimension::Client) => asked.push(("client", value)),
+            Dimension::Said(SaidDimension::EndUser) => asked.push(("end_user", value)),
+            Dimension::Said(SaidDimension::Tag(name)) => tag = Some(format!("{name}={value}")),
             _ => return None,
         }
     }
     let without = (!without.is_empty()).then(|| Grouping::named(&without)).transpose().ok()?;
     let without = without.map(|without| without.to_string());
     asked.extend(label.as_deref().map(|label| ("label", label)));
+    asked.extend(tag.as_deref().map(|tag| ("tag", tag)));
     asked.extend(without.as_deref().map(|without| ("without", without)));
     if asked.iter().all(|(name, _)| *name != "tenant") {
         asked.extend(data.tenant.map(|tenant| ("tenant", tenant)));
