@@ -39,7 +39,7 @@ fn with_sessions() -> (Engine, Gateway) {
         }
         let body = r#"{"model":"gpt-4o-mini","input":"x"}"#;
         let mut client = Client::saying(gateway.address(), &post("/v1/responses", &headers, body));
-        engine.answer_once(&json_answer(&format!(
+        engine.answer_once(&json_answer(format!(
             r#"{{"id":"resp_{number}","object":"response","model":"gpt-4o-mini-2024-07-18",
             "status":"completed","output":[{{"type":"function_call","id":"fc_{number}",
             "call_id":"c","name":"<u>shell","arguments":"{{}}","status":"completed"}}],
