@@ -60,6 +60,7 @@ fn page(name: String) -> Page {
 fn book() -> Vec<Page> {
     let mut pages = vec![page("README.md".to_owned())];
     pages.extend(pages_of("docs"));
+    pages.extend(pages_of("docs/recipes"));
     pages.extend(pages_of("docs/reference"));
     pages
 }
@@ -86,7 +87,7 @@ fn check_configurations(page: &Page) -> usize {
         if let Some(file) = block.info.strip_prefix("yaml file=") {
             fs::write(dir.path().join(file), &block.text).unwrap();
             files.push(file);
-        } else if block.info == "yaml fragment" {
+        } else if block.info.starts_with("yaml fragment") {
             let parsed = serde_saphyr::from_str::<Value>(&block.text);
             assert!(parsed.is_ok(), "{name}: {}\n{:?}", block.text, parsed.err());
         }

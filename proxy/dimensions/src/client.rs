@@ -73,6 +73,7 @@ const PRODUCTS: &[(&str, Begins)] = &[
     ("litellm", Begins::Name("litellm")),
     ("ai-sdk", Begins::Family("ai-sdk")),
     ("openai-agents", Begins::Name("Agents")),
+    ("pydantic-ai", Begins::Name("pydantic-ai")),
     ("openai-python", Begins::Library("OpenAI", "Python ")),
     ("openai-js", Begins::Library("OpenAI", "JS ")),
     ("anthropic-python", Begins::Library("Anthropic", "Python ")),
@@ -179,6 +180,7 @@ mod tests {
             ("AsyncAnthropic/Python 2.13.0", "anthropic-python/2.13"),
             ("Anthropic/JS 1.13.0", "anthropic-js/1.13"),
             ("Agents/Python 0.24.0", "openai-agents/0.24"),
+            ("pydantic-ai/2.68.0", "pydantic-ai/2.68"),
         ] {
             assert_eq!(shown(agent).as_deref(), Some(client), "{agent}");
         }
