@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::engine::Engine;
-use crate::gateway::{Gateway, Setup};
+use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{Message, answer, bare, json_answer, post, stream_answer};
+use crate::unused::assert_unused;
 
 const KEY: &str = "Authorization: Bearer sk-client\r\n";
 
@@ -116,7 +117,7 @@ fn conversations_pass_and_leave_no_record() {
 }
 
 #[test]
-fn every_way_to_count_tokens_passes_and_leaves_no_record() {
+fn every_way_to_count_tokens_passes_and_is_recorded_as_free() {
     let engine = Engine::start();
     let gateway = gateway(&engine);
     for target in [
@@ -129,13 +130,26 @@ fn every_way_to_count_tokens_passes_and_leaves_no_record() {
         "/model/anthropic.claude-haiku-4-5/count-tokens",
     ] {
         let body = r#"{"model":"gpt-4o-mini","input":"Where?"}"#;
-        let got = passed(&gateway, &engine, &post(target, "", body), r#"{"input_tokens":11}"#);
+        let session = "x-session-id: s-1\r\n";
+        let reply = r#"{"input_tokens":11}"#;
+        let before = gateway.records().len();
+        let got = passed(&gateway, &engine, &post(target, session, body), reply);
         assert_eq!(
             (got.first_line.as_str(), got.text()),
             (&*format!("POST {target} HTTP/1.1"), body)
         );
+        let record = gateway.await_records(before + 1).pop().expect("its record");
+        assert_unused(&record);
+        let said = ["operation", "end", "session"].map(|name| &record[name]);
+        assert_eq!(said, ["count_tokens", "complete", "s-1"], "{record}");
     }
-    assert_eq!(gateway.records().len(), 0);
+    let dir = gateway.data_dir();
+    let dir = dir.to_str().expect("a path in UTF-8");
+    let sessions = taximeter(["sessions", "--json", "--data-dir", dir]).stdout;
+    let sessions: Value = serde_json::from_slice(&sessions).expect("JSON");
+    let total = &sessions["total"];
+    assert_eq!((&total["requests"], &total["failed_requests"]), (&json!(7), &json!(0)), "{total}");
+    assert_eq!((&total["cost"], &total["unknown_cost_requests"]), (&json!("0"), &json!(0)));
 }
 
 #[test]

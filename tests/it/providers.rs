@@ -8,6 +8,7 @@ use crate::engine::{Connection, Engine};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{Message, answer, bare, chunk, json_answer, post, stream_answer};
 use crate::identity::ACME;
+use crate::unused::assert_unused;
 
 /// Answers, as the meter's own tests have them.
 macro_rules! fixture {
@@ -181,7 +182,7 @@ fn googles_clients_may_show_their_key_in_the_query_and_no_engine_sees_it_there()
 }
 
 #[test]
-fn counting_tokens_at_a_provider_is_free() {
+fn counting_tokens_at_a_provider_is_recorded_and_free() {
     let engine = Engine::start();
     let gateway = Gateway::before(&engine);
     for target in ["/v1beta/models/m:countTokens", "/model/m/count-tokens"] {
@@ -192,7 +193,15 @@ fn counting_tokens_at_a_provider_is_free() {
     let mut client = Client::saying(gateway.address(), &bare("GET", "/v1beta/models", ""));
     engine.answer_once(&json_answer("{}"));
     assert_eq!(client.answer().status(), 200);
-    assert_eq!(gateway.records(), Vec::<Value>::new());
+    let models: Vec<_> = gateway
+        .await_records(2)
+        .iter()
+        .map(|record| {
+            assert_unused(record);
+            record["request_model"].clone()
+        })
+        .collect();
+    assert_eq!(models, ["m", "m"]);
 }
 
 #[test]

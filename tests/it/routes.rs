@@ -8,6 +8,7 @@ use crate::fixtures::{CHAT, CHAT_ANSWER, EMBEDDINGS, EMBEDDINGS_ANSWER};
 use crate::frames::{DATA, END_HEADERS, END_STREAM, Framer, HEADERS, frame, header};
 use crate::gateway::{Gateway, Setup};
 use crate::http::{bare, json_answer, post, stream_answer};
+use crate::unused::assert_unused;
 
 /// What the engine got, as it came, and the record.
 fn exchange(engine: &Engine, gateway: &Gateway, request: &[u8], reply: &[u8]) -> (String, Value) {
@@ -126,7 +127,7 @@ fn paths_without_v1_are_metered_as_those_with_it() {
 }
 
 #[test]
-fn what_counts_tokens_beside_responses_leaves_no_record_and_what_compacts_does() {
+fn what_counts_tokens_beside_responses_is_free_and_what_compacts_is_not() {
     let engine = Engine::start();
     let gateway = Setup::before(&engine).upstream("dialect: openai").start();
     let body = r#"{"model":"gpt-4o-mini","input":"Where?"}"#;
@@ -135,11 +136,11 @@ fn what_counts_tokens_beside_responses_leaves_no_record_and_what_compacts_does()
     let counted = r#"{"object":"response.input_tokens","input_tokens":11}"#;
     assert_eq!(engine.answer_once(&json_answer(counted)).text(), body);
     assert_eq!(client.answer().text(), counted);
+    assert_unused(&gateway.await_records(1)[0]);
     let compacted = r#"{"id":"resp_1","object":"response.compaction","output":[{"type":"compaction",
         "encrypted_content":"x"}],"usage":{"input_tokens":1000,"output_tokens":100}}"#;
     let request = post("/v1/responses/compact", "Connection: close\r\n", body);
     let (_, record) = exchange(&engine, &gateway, &request, &json_answer(compacted));
-    assert_eq!(gateway.records().len(), 1);
     assert_eq!(record["usage"]["input_tokens"], 1000, "{record}");
     assert_eq!(
         (&record["usage"]["output_tokens"], &record["end"]),

@@ -105,16 +105,21 @@ fn what_used_nothing_is_in_the_records_and_in_no_bill_and_no_event() {
     let reported = r#"{"error":{"code":"late"},"usage":{"prompt_tokens":0,"completion_tokens":0}}"#;
     engine.answer_once(&json_answer(r#"{"error":{"code":"overloaded"}}"#));
     client.answer();
-    gateway.await_records(5);
+    // To count tokens is free.
+    let count = post("/v1/messages/count_tokens", "", CHAT);
+    let mut client = Client::saying(gateway.address(), &count);
+    engine.answer_once(&json_answer(r#"{"input_tokens":11}"#));
+    assert_eq!(client.answer().status(), 200);
+    gateway.await_records(6);
     assert_eq!(facts(&gateway), before);
-    assert_eq!(told(&gateway, &["bill", "--format", "ndjson"]).lines().count(), 5);
+    assert_eq!(told(&gateway, &["bill", "--format", "ndjson"]).lines().count(), 6);
     assert!(!told(&gateway, &["verify"]).is_empty());
     // What an error reports is owed.
     let mut client = gateway.chat("", CHAT);
     let reported = reported.replace(":0", ":7");
     engine.answer_once(&answer("500 Internal Server Error", "application/json", &reported));
     client.answer();
-    let last = gateway.await_records(6).pop().expect("a record");
+    let last = gateway.await_records(7).pop().expect("a record");
     assert_eq!(
         (&last["usage"]["source"], &last["usage"]["input_tokens"]),
         (&"reported".into(), &7.into())

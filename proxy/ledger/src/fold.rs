@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::{Timestamp, Unit};
 use rust_decimal::Decimal;
+use taximeter_pricing::Source;
 
 use crate::entry::{Correction, Entry, Progress, Reserve};
 use crate::id::{RequestId, TenantId};
 use crate::id_set::IdSet;
-use crate::record::{End, Record, RecordCost, RecordTiming};
+use crate::record::{End, Record, RecordCost, RecordTiming, RecordUsage};
 
 /// The fold of all entries so far. Repeated entries count once. To recognise them, the fold keeps
 /// 16 bytes for each request and each correction.
@@ -310,6 +311,9 @@ impl Balance {
     }
 }
 
+/// The operation whose requests use nothing, whatever becomes of them: to count tokens is free.
+pub const COUNT_TOKENS: &str = "count_tokens";
+
 /// The record of a request that was open when the gateway died. Its usage is that of `progress`, or
 /// unknown without one.
 ///
@@ -350,6 +354,8 @@ pub fn gateway_died_record(
             (response_model, response_id, service_tier, usage)
         })
         .unwrap_or_default();
+    let nothing = RecordUsage { source: Source::None, ..RecordUsage::default() };
+    let usage = if operation == COUNT_TOKENS { nothing } else { usage };
     let ended_at = at.max(started_at);
     let duration = (ended_at - started_at).total(Unit::Second).unwrap_or_default();
     Record {

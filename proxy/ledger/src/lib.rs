@@ -67,7 +67,9 @@ pub use encoding::{
 pub use entry::{
     Checkpoint, Completed, Correction, Entry, Progress, Reserve, Settled, Void, VoidReason,
 };
-pub use fold::{Balance, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record};
+pub use fold::{
+    Balance, COUNT_TOKENS, Contradiction, OpenReservation, Replay, Settlement, gateway_died_record,
+};
 pub use frame::{
     ENTRY_BYTES_MAX, EncodeError, EncodedEntry, FRAME_BYTES_MIN, Framer, Position, frame_bytes,
 };

@@ -30,6 +30,7 @@ pub(crate) fn request(number: u128, seconds: i64) -> Request {
         output_tokens: Some(10),
         usage_is_unknown: false,
         price: cost("0.25"),
+        is_free: false,
         time_to_first_token: Some(0.5),
         longest_stall: None,
         tools: BTreeMap::new(),

@@ -56,6 +56,8 @@ pub struct Request {
     pub usage_is_unknown: bool,
     /// What it costs.
     pub price: Price,
+    /// Whether it was served and used nothing, such as a count of tokens.
+    pub is_free: bool,
     /// Seconds to the first generated content.
     pub time_to_first_token: Option<f64>,
     /// Seconds of the longest gap in the answer.
@@ -92,6 +94,7 @@ impl From<&Record> for Request {
                 is_whole: !RecordCost::is_unknown(row.cost),
                 currency: row.cost.map(|cost| cost.currency.clone()),
             },
+            is_free: record.used_nothing() && record.end == End::Complete,
             time_to_first_token: record.timing.time_to_first_token,
             longest_stall: record.timing.longest_stall,
             tools: record.tools.clone(),

@@ -191,6 +191,9 @@ fn retries(own: &[&Request]) -> HashMap<RequestId, RequestId> {
 
 /// Whether `other` does again what `first` did.
 fn is_attempt(first: &Request, other: &Request) -> bool {
+    if other.is_free {
+        return false;
+    }
     let behind = other.started_at.duration_since(first.ended_at);
     if behind > RETRY_WITHIN || behind < -SEEN_LATE_MAX {
         return false;

@@ -264,6 +264,9 @@ fn bound(
     input_tokens_max: Option<u64>,
     output_tokens_max: Option<u64>,
 ) -> Result<Option<Decimal>, Refusal> {
+    if call.route.uses_nothing() {
+        return Ok(Some(Decimal::ZERO));
+    }
     let model = chosen.request_model.as_deref();
     // Without a model only the answer tells the price.
     if matches!(call.wire(), Wire::Opaque | Wire::Batches)

@@ -164,3 +164,13 @@ fn a_post_whose_reservation_is_among_entries_that_are_gone_counts() {
     assert_eq!(replay.apply(8, post(1, Some(Decimal::TWO))), Ok(()));
     assert_eq!((replay.posts(), replay.repeats()), (1, 1));
 }
+
+#[test]
+fn a_count_of_tokens_that_the_gateway_died_in_has_used_nothing() {
+    let count = Reserve { operation: COUNT_TOKENS.to_owned(), ..reserve(1, Some(Decimal::ZERO)) };
+    for progress in [None, Some(count.admitted())] {
+        let record = gateway_died_record(&count, progress.as_ref(), at(5), "g");
+        assert_eq!((record.usage.source, record.end), (Source::None, End::GatewayDied));
+        assert!(record.used_nothing());
+    }
+}

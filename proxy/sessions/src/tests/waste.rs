@@ -34,6 +34,16 @@ fn a_retry_comes_within_a_minute_with_as_much_input() {
 }
 
 #[test]
+fn a_count_of_tokens_is_no_attempt_of_what_failed_before_it() {
+    let mut failed = ended(1, 0, End::UpstreamError);
+    failed.input_tokens = None;
+    let again = request(2, 3);
+    assert_eq!(found(&session([failed.clone(), again.clone()])), [(WasteKind::Retry, vec![1])]);
+    let counted = Request { is_free: true, input_tokens: None, ..again };
+    assert_eq!(found(&session([failed, counted])), []);
+}
+
+#[test]
 fn each_attempt_is_told_with_the_next_one() {
     let session = session([
         ended(1, 0, End::UpstreamError),

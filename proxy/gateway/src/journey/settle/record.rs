@@ -188,7 +188,7 @@ pub(super) fn used(
     measurement: &Measurement,
     count: &Count,
 ) -> (RecordUsage, Usage) {
-    if owes_nothing(measurement) {
+    if in_flight.call.route.uses_nothing() || owes_nothing(measurement) {
         let usage = RecordUsage { source: Source::None, ..RecordUsage::default() };
         let for_price = Usage::from(&usage);
         return (usage, for_price);

@@ -1,6 +1,7 @@
 //! What a route is: its template, its wire format, and how it is charged.
 
 use http::Method;
+use taximeter_ledger::COUNT_TOKENS;
 use taximeter_meter::Wire;
 
 /// `gen_ai.operation.name`; values outside the OpenTelemetry registry are ours.
@@ -37,7 +38,7 @@ impl Operation {
             Self::Batch => "batch",
             Self::FetchBatch => "fetch_batch",
             Self::Rerank => "rerank",
-            Self::CountTokens => "count_tokens",
+            Self::CountTokens => COUNT_TOKENS,
             Self::Moderation => "moderation",
             Self::ImageGeneration => "image_generation",
             Self::Speech => "speech",
@@ -52,9 +53,9 @@ impl Operation {
 /// Whether a route's requests go on the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Billing {
-    /// They use tokens: reserved and posted.
+    /// They use tokens, or may: reserved and posted. To count tokens is free, and posted as such.
     Ledger,
-    /// They use none (lists, counts, a GET of what was billed before): served, never billed.
+    /// They use none (lists, a GET of what was billed before): served, never billed.
     Free,
     /// They ask whether the engine lives: answered to everybody, and never billed.
     Probe,
@@ -140,6 +141,11 @@ impl Route {
         self.wire.expects_model()
             && self.operation != Operation::Moderation
             && self.template != "/embedding"
+    }
+
+    /// Whether its requests use nothing, whatever the answer is.
+    pub(crate) fn uses_nothing(&self) -> bool {
+        self.operation == Operation::CountTokens
     }
 
     /// Whether its path asks for a stream.

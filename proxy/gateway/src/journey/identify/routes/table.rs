@@ -241,9 +241,9 @@ const fn free(template: &'static str, method: Allowed) -> Route {
     route(template, Op::Other, Wire::Opaque, Free, method)
 }
 
-/// What counts tokens, or writes them as text, and generates nothing.
+/// What counts tokens, or writes them as text, and generates nothing. It is recorded, and free.
 const fn counts(template: &'static str) -> Route {
-    route(template, Op::CountTokens, Wire::Opaque, Free, Post)
+    meters(template, Op::CountTokens, Wire::Opaque)
 }
 
 /// What shows an answer that was generated in the background.

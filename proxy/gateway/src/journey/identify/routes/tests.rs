@@ -120,7 +120,7 @@ fn conversations_are_served_and_never_billed() {
 }
 
 #[test]
-fn every_way_to_count_tokens_is_free() {
+fn every_way_to_count_tokens_is_recorded_and_free() {
     for path in [
         "/v1/messages/count_tokens",
         "/v1/responses/input_tokens",
@@ -140,8 +140,8 @@ fn every_way_to_count_tokens_is_free() {
     ] {
         let (route, _) = find(&Method::POST, path, false).unwrap();
         assert_eq!(
-            (route.operation, route.billing),
-            (Operation::CountTokens, Billing::Free),
+            (route.operation, route.billing, route.uses_nothing()),
+            (Operation::CountTokens, Billing::Ledger, true),
             "{path}"
         );
     }
@@ -174,7 +174,7 @@ fn what_counts_or_compacts_beside_responses_is_no_id_of_one() {
             find(&method, &path, false).unwrap().0
         };
         let counts = find(Method::POST, "input_tokens");
-        assert_eq!((counts.operation, counts.billing), (Operation::CountTokens, Billing::Free));
+        assert_eq!((counts.operation, counts.billing), (Operation::CountTokens, Billing::Ledger));
         let compacts = find(Method::POST, "compact");
         assert_eq!((compacts.wire, compacts.billing), (Wire::Responses, Billing::Ledger));
         assert_eq!(find(Method::GET, "resp_1").operation, Operation::FetchResponse);
@@ -267,7 +267,7 @@ fn providers_that_name_the_model_in_the_path_say_with_the_path_whether_it_stream
     }
     let counts = "/v1beta/models/gemini-2.5-flash:countTokens";
     let (route, model) = find(&Method::POST, counts, false).unwrap();
-    assert_eq!((route.billing, model.as_deref()), (Billing::Free, Some("gemini-2.5-flash")));
+    assert_eq!((route.billing, model.as_deref()), (Billing::Ledger, Some("gemini-2.5-flash")));
     let (route, model) = find(&Method::GET, "/v1beta/models/gemini-2.5-flash", false).unwrap();
     assert_eq!((route.billing, model), (Billing::Free, None));
 }
