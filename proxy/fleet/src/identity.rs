@@ -1,7 +1,5 @@
 //! Whom a quantity is about.
 
-use std::fmt::Write as _;
-
 /// One part of an identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
@@ -94,12 +92,6 @@ impl Identity {
     /// Whether all that is known of this one is the same of `other`.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         self.fields.iter().all(|(field, value)| other.get(*field) == Some(value))
-    }
-
-    pub(crate) fn write_key(&self, key: &mut String) {
-        for (field, value) in &self.fields {
-            let _ = write!(key, "\u{1}{}\u{2}{value}", field.name());
-        }
     }
 }
 

@@ -2,19 +2,21 @@
 
 mod group;
 mod owner;
+mod who;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
 
 use self::group::{Group, Part, key};
 use self::owner::Owners;
-use crate::identity::{Field, Identity};
+use self::who::Who;
+use crate::identity::Field;
 use crate::names::Names;
 use crate::quantity::{Instrument, Quantity, Valid};
 use crate::reading::Reading;
-use crate::recognise::{self, Claim, Found};
+use crate::recognise::{self, Claim, Found, NAMES_MAX};
 use crate::row::{Derived, Refuse, Row};
 use crate::sample::{Label, Sample, Samples};
 use crate::source::SOURCES;
@@ -94,49 +96,23 @@ struct Reader<'c, 'a> {
     claim: &'c Claim,
     groups: Vec<Group>,
     index: HashMap<String, usize, RandomState>,
+    who: Who<'a>,
     known: Known,
     owners: Owners,
-    /// Name of the node by the address that samples were taken from.
-    nodes: HashMap<Option<&'a str>, &'a str>,
-    /// Another scraper renamed the exporter's own labels.
-    is_exported: bool,
-    notes: BTreeSet<String>,
     key: String,
-    /// The last bucket: its row, its labels, and its group.
+    /// The last piece of a histogram: its row, its labels, and its group.
     last: Option<(usize, &'a [Label<'a>], usize)>,
 }
 
 impl<'c, 'a> Reader<'c, 'a> {
     fn new(claim: &'c Claim, samples: &'a Samples<'a>, names: &Names<'a>) -> Self {
-        let of_gpus = claim.source.subject.contains(&Field::Gpu);
-        let labels = names.metrics.iter().flat_map(|metric| metric.labels);
-        let is_exported = of_gpus && labels.into_iter().any(|label| label.name == "exported_pod");
-        let mut nodes = HashMap::new();
-        if let Some((info, label)) = claim.source.node_of {
-            let infos = samples.iter().filter(|(sample, _)| sample.name == info);
-            for (_, labels) in infos {
-                if let Some(node) = value(labels, label) {
-                    nodes.insert(value(labels, "instance"), node);
-                }
-            }
-        }
-        let mut notes = BTreeSet::new();
-        if is_exported {
-            notes.insert(
-                "labels pod, namespace and container are of the exporter: the GPU's owner is in \
-                 exported_pod, exported_namespace, exported_container"
-                    .to_owned(),
-            );
-        }
         Self {
             claim,
             groups: Vec::new(),
             index: HashMap::default(),
+            who: Who::new(claim.source, samples, names),
             known: Known::new(claim.source),
             owners: Owners::default(),
-            nodes,
-            is_exported,
-            notes,
             key: String::new(),
             last: None,
         }
@@ -152,16 +128,12 @@ impl<'c, 'a> Reader<'c, 'a> {
             return self.piece(part, rank, row, sample, labels);
         }
         if let Some(why) = self.refusal(row, sample.value, labels) {
-            let identity = self.identity(labels);
-            self.known.refused(row, &identity, why);
-            return;
+            return self.refuse(rank, labels, why);
         }
         if !row.product.is_empty() {
             let factors = row.product.iter().map(|label| value(labels, label)?.parse::<f64>().ok());
             let Some(product) = factors.product::<Option<f64>>() else {
-                let identity = self.identity(labels);
-                self.known.refused(row, &identity, "a label that it is made from is no number");
-                return;
+                return self.refuse(rank, labels, "a label that it is made from is no number");
             };
             let sample = Sample { value: product, ..*sample };
             return self.number(rank, row, &sample, labels, None);
@@ -174,6 +146,11 @@ impl<'c, 'a> Reader<'c, 'a> {
             let sample = Sample { value: f64::from(u8::from(held)), ..*sample };
             self.number(rank, row, &sample, labels, Some(reason));
         }
+    }
+
+    fn refuse(&mut self, rank: usize, labels: &'a [Label<'a>], why: &'static str) {
+        let who = self.who.of(labels);
+        self.known.refused(rank / NAMES_MAX, who, &self.who.get(who), why);
     }
 
     /// Why `value` is no value of the quantity.
@@ -221,7 +198,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         let at = self.group(rank, row, sample.name, labels, reason);
         let Some(group) = self.groups.get_mut(at) else { return };
         if !group.is_better_than(rank) && group.number(row, sample) {
-            self.notes.insert(format!(
+            self.who.notes.insert(format!(
                 "{}: series differ only in labels that tell nothing; the first of them counts",
                 sample.name
             ));
@@ -258,45 +235,23 @@ impl<'c, 'a> Reader<'c, 'a> {
         labels: &'a [Label<'a>],
         reason: Option<&'static str>,
     ) -> usize {
-        let identity = self.identity(labels);
+        let who = self.who.of(labels);
         let attributes = self.attributes(row, labels, reason);
-        key(&mut self.key, row.quantity, &identity, &attributes);
+        key(&mut self.key, row.quantity, who, &attributes);
         if let Some(&at) = self.index.get(self.key.as_str()) {
             if let Some(group) = self.groups.get_mut(at) {
                 group.prefer(rank, row, name);
             }
             return at;
         }
+        let identity = self.who.get(who);
         if identity.get(Field::Gpu).is_some() {
-            self.owners.saw(&identity, labels);
+            self.owners.saw(who, &identity, labels);
         }
         let at = self.groups.len();
         self.index.insert(self.key.clone(), at);
-        self.groups.push(Group::new(rank, row, name, identity, attributes));
+        self.groups.push(Group::new(rank, row, name, who, attributes));
         at
-    }
-
-    fn identity(&mut self, labels: &'a [Label<'a>]) -> Identity {
-        let mut identity = Identity::default();
-        for (name, field) in self.claim.source.identity {
-            let owner = matches!(field, Field::Pod | Field::Namespace | Field::Container);
-            if self.is_exported && owner && !name.starts_with("exported_") {
-                continue;
-            }
-            if let Some(value) = value(labels, name) {
-                if *field == Field::Gpu && value.contains("::") {
-                    self.notes.insert(format!(
-                        "{value}: what stands behind `::` is a number that a plugin gave, and is left \
-                         out"
-                    ));
-                }
-                identity.set(*field, value);
-            }
-        }
-        if let Some(node) = self.nodes.get(&value(labels, "instance")) {
-            identity.set(Field::Node, node);
-        }
-        identity
     }
 
     fn attributes(
@@ -333,16 +288,20 @@ impl<'c, 'a> Reader<'c, 'a> {
         }
         let program = self.claim.source.name;
         for group in self.groups {
-            self.known.measured(group.row.quantity, group.row.fixed, &group.identity);
-            reading.measured.push(group.measured(program, at));
+            let identity = self.who.get(group.who);
+            match group.row_number() {
+                Some(row) => self.known.measured(row, group.who, &identity),
+                None => self.known.made(group.row.quantity, group.who, &identity),
+            }
+            reading.measured.push(group.measured(program, identity, at));
         }
         self.owners.tell(self.claim.source, &mut self.known, &mut reading.measured);
         let (unknown, all) = self.known.unknown();
         reading.unknown.extend(unknown);
         if !all {
-            self.notes.insert("too many subjects to say of each what is unknown".to_owned());
+            self.who.notes.insert("too many subjects to say of each what is unknown".to_owned());
         }
-        reading.notes.extend(self.notes);
+        reading.notes.extend(self.who.notes);
     }
 
     /// Makes a quantity from others, for each subject that has them all and not it.
@@ -358,7 +317,7 @@ impl<'c, 'a> Reader<'c, 'a> {
                 continue;
             }
             if let Some(made) = Group::derived(derived, &of) {
-                key(&mut self.key, derived.row.quantity, &made.identity, &made.attributes);
+                key(&mut self.key, derived.row.quantity, made.who, &made.attributes);
                 self.index.insert(self.key.clone(), self.groups.len());
                 self.groups.push(made);
             }
@@ -368,7 +327,7 @@ impl<'c, 'a> Reader<'c, 'a> {
     /// The group of another quantity of the same.
     fn beside(&self, base: &Group, quantity: &'static Quantity) -> Option<&Group> {
         let mut wanted = String::new();
-        key(&mut wanted, quantity, &base.identity, &base.attributes);
+        key(&mut wanted, quantity, base.who, &base.attributes);
         self.index.get(&wanted).and_then(|at| self.groups.get(*at))
     }
 }

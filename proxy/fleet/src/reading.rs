@@ -1,5 +1,7 @@
 //! What a scrape says, in the schema.
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 
 use crate::histogram::Distribution;
@@ -55,7 +57,7 @@ pub struct Measured {
     /// Its value.
     pub value: Value,
     /// Whom it is about.
-    pub identity: Identity,
+    pub identity: Arc<Identity>,
     /// What else tells it apart.
     pub attributes: Vec<(String, String)>,
     /// The short name of the program.

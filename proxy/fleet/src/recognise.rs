@@ -15,6 +15,9 @@ use crate::row::{Mark, Row, Source};
 /// Names of its table that tell a program as much as a mark does.
 const NAMES_THAT_TELL: usize = 3;
 
+/// Most names of a row. Its number times this, and the number of the name, is the rank of a metric.
+pub(crate) const NAMES_MAX: usize = 16;
+
 /// Programs that are recognised, and not read: what all their metrics begin with, and who they are.
 const OTHERS: &[(&[&str], &str, &str)] = &[
     (&["tgi_"], "tgi", "Text Generation Inference"),
@@ -160,8 +163,7 @@ fn rows(source: &'static Source) -> HashMap<Cow<'static, str>, Vec<Found>, Rando
                 true => Cow::Owned(name.to_ascii_uppercase()),
                 false => Cow::Borrowed(*name),
             };
-            // Rows come before names: a row has at most so many names.
-            rows.entry(name).or_default().push((number * 16 + at, row));
+            rows.entry(name).or_default().push((number * NAMES_MAX + at, row));
         }
     }
     rows

@@ -1,6 +1,7 @@
 //! The series that are one quantity of one subject.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,6 +9,7 @@ use crate::histogram::Buckets;
 use crate::identity::Identity;
 use crate::quantity::{Instrument, Quantity, Valid};
 use crate::reading::{Measured, Value};
+use crate::recognise::NAMES_MAX;
 use crate::row::{Derived, Op, Row};
 use crate::sample::Sample;
 
@@ -36,7 +38,8 @@ impl Part {
 #[derive(Debug)]
 pub(super) struct Group {
     pub row: &'static Row,
-    pub identity: Identity,
+    /// Number of whom it is about.
+    pub who: usize,
     pub attributes: Vec<(String, String)>,
     /// Place of the row and the name in their table: the lowest counts.
     rank: usize,
@@ -54,12 +57,12 @@ impl Group {
         rank: usize,
         row: &'static Row,
         name: &str,
-        identity: Identity,
+        who: usize,
         attributes: Vec<(String, String)>,
     ) -> Self {
         Self {
             row,
-            identity,
+            who,
             attributes,
             rank,
             from: name.to_owned(),
@@ -71,6 +74,11 @@ impl Group {
         }
     }
 
+    /// The number of its row. What is made from others has none.
+    pub(super) fn row_number(&self) -> Option<usize> {
+        (self.rank < usize::MAX).then_some(self.rank / NAMES_MAX)
+    }
+
     pub(super) fn is_better_than(&self, rank: usize) -> bool {
         self.rank < rank
     }
@@ -78,9 +86,8 @@ impl Group {
     /// Takes another metric for the same, if it stands earlier in the table.
     pub(super) fn prefer(&mut self, rank: usize, row: &'static Row, name: &str) {
         if rank < self.rank {
-            let identity = std::mem::take(&mut self.identity);
             let attributes = std::mem::take(&mut self.attributes);
-            *self = Self::new(rank, row, name, identity, attributes);
+            *self = Self::new(rank, row, name, self.who, attributes);
         }
     }
 
@@ -146,7 +153,7 @@ impl Group {
             usize::MAX,
             &derived.row,
             &from.join(sign),
-            first.identity.clone(),
+            first.who,
             first.attributes.clone(),
         );
         made.value = Value::Number(value);
@@ -156,7 +163,12 @@ impl Group {
         Some(made)
     }
 
-    pub(super) fn measured(self, program: &'static str, at: Timestamp) -> Measured {
+    pub(super) fn measured(
+        self,
+        program: &'static str,
+        identity: Arc<Identity>,
+        at: Timestamp,
+    ) -> Measured {
         let mut how = self.how;
         let mut say = |text: &str| {
             let comma = if how.is_empty() { "" } else { ", " };
@@ -182,7 +194,7 @@ impl Group {
         Measured {
             quantity: self.row.quantity,
             value,
-            identity: self.identity,
+            identity,
             attributes: self.attributes,
             program,
             from: self.from,
@@ -196,12 +208,11 @@ impl Group {
 pub(super) fn key(
     key: &mut String,
     quantity: &Quantity,
-    identity: &Identity,
+    who: usize,
     attributes: &[(String, String)],
 ) {
     key.clear();
-    key.push_str(quantity.name);
-    identity.write_key(key);
+    let _ = write!(key, "{}\u{1}{who}", quantity.name);
     let mut sorted: Vec<_> = attributes.iter().collect();
     sorted.sort_unstable();
     for (name, value) in sorted {

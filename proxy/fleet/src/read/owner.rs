@@ -1,6 +1,7 @@
 //! To whom a GPU is given, by the labels of its exporter.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::identity::{Field, Identity};
 use crate::quantity::GPU_OWNER;
@@ -12,16 +13,19 @@ use crate::unknown::Known;
 const DEVICE: &[Field] = &[Field::Instance, Field::Node, Field::Gpu, Field::Part];
 const OWNER: &[Field] = &[Field::Namespace, Field::Pod, Field::Container];
 
+/// An owner: its whole identity with its number, and whether a plugin shares the GPU.
+type Owner = (usize, Arc<Identity>, bool);
+
 /// The pods of each GPU.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// Of each device each owner, with the whole identity, and whether a plugin shares the GPU.
-    pods: BTreeMap<Identity, BTreeMap<Identity, (Identity, bool)>>,
+    /// Of each device each owner.
+    pods: BTreeMap<Identity, BTreeMap<Identity, Owner>>,
 }
 
 impl Owners {
     /// A series of a GPU.
-    pub(super) fn saw(&mut self, identity: &Identity, labels: &[Label<'_>]) {
+    pub(super) fn saw(&mut self, who: usize, identity: &Arc<Identity>, labels: &[Label<'_>]) {
         if identity.get(Field::Pod).is_none() {
             return;
         }
@@ -29,7 +33,9 @@ impl Owners {
             labels.iter().any(|label| label.name == "vgpu" || label.value.contains("::"));
         let device = identity.part(DEVICE);
         let owners = self.pods.entry(device).or_default();
-        owners.entry(identity.part(OWNER)).or_insert_with(|| (identity.clone(), is_shared));
+        owners
+            .entry(identity.part(OWNER))
+            .or_insert_with(|| (who, Arc::clone(identity), is_shared));
     }
 
     /// Tells who owns what.
@@ -41,8 +47,8 @@ impl Owners {
     ) {
         for (device, owners) in self.pods {
             let several = owners.len() > 1;
-            for (identity, is_shared) in owners.into_values() {
-                known.measured(GPU_OWNER, &[], &identity);
+            for (who, identity, is_shared) in owners.into_values() {
+                known.made(GPU_OWNER, who, &identity);
                 // AMD numbers the one part of a whole GPU too.
                 let is_whole =
                     identity.get(Field::Profile).is_some_and(|is| is.eq_ignore_ascii_case("spx"));
