@@ -18,7 +18,7 @@ use crate::quantity::{Instrument, Quantity, Valid};
 use crate::reading::Reading;
 use crate::recognise::{self, Claim, Found, NAMES_MAX};
 use crate::row::{Derived, Refuse, Row};
-use crate::sample::{Label, Sample, Samples};
+use crate::sample::{Label, Sample, Samples, value};
 use crate::source::SOURCES;
 use crate::unknown::Known;
 
@@ -169,7 +169,7 @@ impl<'c, 'a> Reader<'c, 'a> {
                 Refuse::Zero(why) if value == 0.0 => return Some(why),
                 Refuse::ZeroBeyondFirst(label, why)
                     if value == 0.0
-                        && self::value(labels, label).is_some_and(|part| part != "0") =>
+                        && crate::sample::value(labels, label).is_some_and(|part| part != "0") =>
                 {
                     return Some(why);
                 }
@@ -346,10 +346,6 @@ fn bits(value: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is bounded")]
     let bits = value.clamp(0.0, 9e15) as u64;
     bits
-}
-
-fn value<'s>(labels: &'s [Label<'_>], name: &str) -> Option<&'s str> {
-    labels.iter().find(|label| label.name == name).map(|label| label.value.as_ref())
 }
 
 /// Whether two series of buckets differ in nothing but the bound.

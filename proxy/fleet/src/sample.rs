@@ -94,3 +94,8 @@ impl<'a> Samples<'a> {
         })
     }
 }
+
+/// The value of a label.
+pub(crate) fn value<'s>(labels: &'s [Label<'_>], name: &str) -> Option<&'s str> {
+    labels.iter().find(|label| label.name == name).map(|label| label.value.as_ref())
+}

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::value;
 use crate::identity::{Field, Identity};
 use crate::names::Names;
 use crate::row::Source;
-use crate::sample::{Label, Samples};
+use crate::sample::{Label, Samples, value};
 
 /// All identities of a scrape. A number stands for one of them.
 pub(super) struct Who<'a> {
