@@ -54,6 +54,7 @@ mod export_sums;
 mod exports;
 mod final_statements;
 mod first_token;
+mod fleet;
 mod followers;
 mod full_disk;
 mod full_start;

@@ -237,7 +237,7 @@ fn every_command_of_the_program_is_in_the_book() {
     let text: String = book().into_iter().map(|page| page.text).collect();
     let mut names = listed(&[]);
     assert!(names.len() > 10, "{names:?}");
-    for group in ["prices", "keys"] {
+    for group in ["prices", "keys", "fleet"] {
         names.extend(listed(&[group]));
     }
     for name in names {

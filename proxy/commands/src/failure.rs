@@ -142,6 +142,17 @@ pub(crate) enum Failure {
     /// `top` cannot show the gateway.
     #[error(transparent)]
     Top(#[from] TopError),
+    /// What is to be read cannot be.
+    #[error("cannot read {from}: {why}")]
+    Scrape {
+        /// The URL.
+        from: String,
+        /// What happened.
+        why: String,
+    },
+    /// What is to be asked cannot be.
+    #[error("the URL {0}")]
+    ScrapeUrl(String),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -172,6 +183,7 @@ impl Failure {
             | Self::FocusVersion
             | Self::Window
             | Self::StoreUrl(_)
+            | Self::ScrapeUrl(_)
             | Self::NotShared { .. }
             | Self::Terminal
             | Self::NoModel
@@ -200,6 +212,7 @@ impl Failure {
             | Self::Unfed { .. }
             | Self::Word { .. }
             | Self::Against(_)
+            | Self::Scrape { .. }
             | Self::Top(TopError::Admin { .. }) => Exit::Unavailable,
             Self::Bill(_)
             | Self::TooLarge(_)

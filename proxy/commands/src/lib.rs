@@ -17,6 +17,7 @@ mod demo;
 mod exit;
 mod export;
 mod failure;
+mod fleet;
 mod healthy;
 mod hex;
 mod inject;
@@ -69,6 +70,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Simulate(simulate::SimulateArgs),
     Top(taximeter_top::TopArgs),
+    Fleet(fleet::FleetArgs),
     Healthy(healthy::HealthyArgs),
     Check(check::CheckArgs),
     Schema(schema::SchemaArgs),
@@ -139,6 +141,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             ExitCode::SUCCESS
         }
         Command::Keys(args) => keys::run(&args, &mut out, &mut err)?,
+        Command::Fleet(args) => {
+            fleet::run(&args, clock::wall(), &mut io::stdin().lock(), &mut out, &mut err)?
+        }
         Command::Inject(args) => inject::run(&args, &mut io::stdin().lock(), &mut out, &mut err)?,
         Command::Count(args) => {
             count::run(&args, clock::wall(), &mut io::stdin().lock(), &mut out)?

@@ -1,0 +1,128 @@
+//! Whom each series is about. Exporters print the same labels with many metrics, so each set of labels
+//! is read once.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use crate::identity::{Field, Identity};
+use crate::names::Names;
+use crate::row::Source;
+use crate::sample::{Label, Samples, value};
+
+/// All identities of a scrape. A number stands for one of them.
+pub(super) struct Who<'a> {
+    source: &'static Source,
+    identities: Vec<Arc<Identity>>,
+    numbers: HashMap<Arc<Identity>, usize, RandomState>,
+    /// By the hash of labels: those labels, and their identity.
+    labels: HashMap<u64, (&'a [Label<'a>], usize), RandomState>,
+    hasher: RandomState,
+    /// Name of the node by the address that samples were taken from.
+    nodes: HashMap<Option<&'a str>, &'a str>,
+    /// Another scraper renamed the exporter's own labels.
+    is_exported: bool,
+    pub notes: BTreeSet<String>,
+}
+
+impl<'a> Who<'a> {
+    pub(super) fn new(
+        source: &'static Source,
+        samples: &'a Samples<'a>,
+        names: &Names<'a>,
+    ) -> Self {
+        let of_gpus = source.subject.contains(&Field::Gpu);
+        let mut labels = names.metrics.iter().flat_map(|metric| metric.labels);
+        let is_exported = of_gpus && labels.any(|label| label.name == "exported_pod");
+        let mut nodes = HashMap::new();
+        if let Some((info, label)) = source.node_of {
+            let infos = samples.iter().filter(|(sample, _)| sample.name == info);
+            for (_, labels) in infos {
+                if let Some(node) = value(labels, label) {
+                    nodes.insert(value(labels, "instance"), node);
+                }
+            }
+        }
+        let mut notes = BTreeSet::new();
+        if is_exported {
+            notes.insert(
+                "labels pod, namespace and container are of the exporter: the GPU's owner is in \
+                 exported_pod, exported_namespace, exported_container"
+                    .to_owned(),
+            );
+        }
+        Self {
+            source,
+            identities: Vec::new(),
+            numbers: HashMap::default(),
+            labels: HashMap::default(),
+            hasher: RandomState::default(),
+            nodes,
+            is_exported,
+            notes,
+        }
+    }
+
+    /// The identity that a number stands for.
+    pub(super) fn get(&self, number: usize) -> Arc<Identity> {
+        self.identities.get(number).cloned().unwrap_or_default()
+    }
+
+    /// The number of whom `labels` are about.
+    pub(super) fn of(&mut self, labels: &'a [Label<'a>]) -> usize {
+        let hash = self.hasher.hash_one(Plain(labels));
+        if let Some((same, number)) = self.labels.get(&hash)
+            && *same == labels
+        {
+            return *number;
+        }
+        let identity = Arc::new(self.read(labels));
+        let number = match self.numbers.get(&identity) {
+            Some(number) => *number,
+            None => {
+                self.numbers.insert(Arc::clone(&identity), self.identities.len());
+                self.identities.push(identity);
+                self.identities.len() - 1
+            }
+        };
+        self.labels.insert(hash, (labels, number));
+        number
+    }
+
+    fn read(&mut self, labels: &'a [Label<'a>]) -> Identity {
+        let mut identity = Identity::default();
+        for (name, field) in self.source.identity {
+            let owner = matches!(field, Field::Pod | Field::Namespace | Field::Container);
+            if self.is_exported && owner && !name.starts_with("exported_") {
+                continue;
+            }
+            if let Some(value) = value(labels, name) {
+                if *field == Field::Gpu && value.contains("::") {
+                    self.notes.insert(format!(
+                        "{value}: what stands behind `::` is a number that a plugin gave, and is left \
+                         out"
+                    ));
+                }
+                identity.set(*field, value);
+            }
+        }
+        if let Some(node) = self.nodes.get(&value(labels, "instance")) {
+            identity.set(Field::Node, node);
+        }
+        identity
+    }
+}
+
+/// Labels as they are hashed.
+struct Plain<'a>(&'a [Label<'a>]);
+
+impl std::hash::Hash for Plain<'_> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        for label in self.0 {
+            state.write(label.name.as_bytes());
+            state.write(label.value.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `docs/fleet.md` says which program tells which quantity. Its tables are made here.
+#![cfg(test)]
+
+use std::collections::BTreeMap;
+
+use taximeter_fleet::{Field, Layer, Op, QUANTITIES, Quantity, SOURCES, Source};
+use taximeter_tests::generated::is_fresh;
+
+/// What stands before the tables.
+const MARK: &str = "<!-- The tables below are made from proxy/fleet/src/source. -->\n";
+
+/// A quantity with the attributes that tell it from its like.
+fn named(quantity: &Quantity, fixed: &[(&str, &str)]) -> String {
+    let attributes: Vec<_> = fixed.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    match attributes.as_slice() {
+        [] => format!("`{}`", quantity.name),
+        all => format!("`{}` {}", quantity.name, all.join(", ")),
+    }
+}
+
+/// The metrics of a source for each of its quantities.
+fn cells(source: &Source) -> BTreeMap<(Layer, String), Vec<String>> {
+    let mut cells: BTreeMap<(Layer, String), Vec<String>> = BTreeMap::new();
+    let prefix = if source.anchors.is_empty() { source.prefixes[0] } else { "" };
+    let wire = |name: &str| match source.anchors.is_empty() {
+        true => format!("`{prefix}{name}`"),
+        false => format!("`{}`", name.to_ascii_lowercase()),
+    };
+    for row in source.rows {
+        let key = (row.quantity.layer, named(row.quantity, row.fixed));
+        let only = row.only.map(|(label, values)| match values {
+            [] => format!(" with `{label}`"),
+            values => format!(" where `{label}` is `{}`", values.join("` or `")),
+        });
+        let unit = if row.unit.is_empty() { String::new() } else { format!(" ({})", row.unit) };
+        let names: Vec<_> = row.names.iter().map(|name| wire(name)).collect();
+        let text = format!("{}{unit}{}", names.join(", "), only.unwrap_or_default());
+        cells.entry(key).or_default().push(text);
+    }
+    if source.subject.contains(&Field::Gpu) {
+        let owner = QUANTITIES.iter().filter(|quantity| quantity.layer == Layer::Owner);
+        let cell = || vec!["labels of the pod".to_owned()];
+        cells.extend(owner.map(|is| ((Layer::Owner, named(is, &[])), cell())));
+    }
+    for derived in source.derived {
+        let sign = if derived.how == Op::Sum { " + " } else { " / " };
+        let of: Vec<_> = derived.of.iter().map(|of| of.name.rsplit('.').next().unwrap()).collect();
+        let quantity = derived.row.quantity;
+        let text = format!("made: {}", of.join(sign));
+        cells.entry((quantity.layer, named(quantity, &[]))).or_default().push(text);
+    }
+    cells
+}
+
+fn tables() -> String {
+    let all: Vec<_> = SOURCES.iter().map(|source| (source, cells(source))).collect();
+    let mut text = String::new();
+    for (layer, title) in [
+        (Layer::Engine, "L6: engines"),
+        (Layer::Owner, "L4: owners"),
+        (Layer::Host, "L3: hosts"),
+        (Layer::Gpu, "L1: GPUs"),
+    ] {
+        let of: Vec<_> =
+            all.iter().filter(|(_, cells)| cells.keys().any(|(is, _)| *is == layer)).collect();
+        text += &format!("\n### {title}\n\n| quantity | unit | what it is |");
+        text += &of.iter().map(|(source, _)| format!(" {} |", source.title)).collect::<String>();
+        text += &format!("\n|{}\n", "---|".repeat(3 + of.len()));
+        for quantity in QUANTITIES.iter().filter(|quantity| quantity.layer == layer) {
+            let begin = format!("`{}`", quantity.name);
+            let mut names: Vec<&String> = Vec::new();
+            for (_, cells) in &of {
+                for (is, name) in cells.keys() {
+                    let own = *name == begin || name.starts_with(&format!("{begin} "));
+                    if *is == layer && own && !names.contains(&name) {
+                        names.push(name);
+                    }
+                }
+            }
+            if names.is_empty() {
+                text += &row(&begin, quantity, &of, layer);
+            }
+            for name in names {
+                text += &row(name, quantity, &of, layer);
+            }
+        }
+    }
+    text
+}
+
+type Cells = BTreeMap<(Layer, String), Vec<String>>;
+
+fn row(name: &str, quantity: &Quantity, of: &[&(&&Source, Cells)], layer: Layer) -> String {
+    let mut text = format!("| {name} | {} | {} |", quantity.unit, quantity.meaning);
+    for (source, cells) in of {
+        let never = source.never.iter().find(|(is, _)| *is == quantity);
+        let cell = match (cells.get(&(layer, name.to_owned())), never) {
+            (Some(cell), _) => cell.join("; "),
+            (None, Some((_, why))) => format!("unknown: {why}"),
+            (None, None) => "unknown".to_owned(),
+        };
+        text += &format!(" {cell} |");
+    }
+    text + "\n"
+}
+
+#[test]
+fn the_page_has_what_each_program_tells() {
+    let page = |stands: &str| {
+        let before = stands.split_once(MARK).map_or(stands, |(before, _)| before);
+        format!("{before}{MARK}{}", tables())
+    };
+    assert_eq!(is_fresh("docs/fleet.md", page), Ok(()));
+}
