@@ -35,6 +35,7 @@ fn request(number: u64, agent: &str, parent: Option<&str>) -> Request {
         cache_read_input_tokens: Some(900 * number),
         output_tokens: Some(10),
         usage_is_unknown: false,
+        is_free: false,
         price: cost("0.25"),
         time_to_first_token: Some(0.5),
         longest_stall: Some(0.25),
