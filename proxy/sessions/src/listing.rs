@@ -154,9 +154,14 @@ impl Top {
             Some(all) => all.add(&whole.sum),
             None => self.all = Some(whole.sum.clone()),
         }
-        self.kept.push(Reverse(Ranked(self.rank(&whole.sum), whole)));
-        if self.kept.len() > self.most {
-            self.kept.pop();
+        let rank = self.rank(&whole.sum);
+        // Of many sessions hardly one comes before those that are kept.
+        if self.kept.len() < self.most {
+            self.kept.push(Reverse(Ranked(rank, whole)));
+        } else if let Some(mut last) = self.kept.peek_mut()
+            && rank > last.0.0
+        {
+            *last = Reverse(Ranked(rank, whole));
         }
     }
 

@@ -1,6 +1,7 @@
 //! What sessions add up to by day: in rows, and of days that are closed in files.
 
 use std::cmp::Ordering;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -233,10 +234,14 @@ impl OfDays<'_> {
             next.extend(source.take(self.days, (*day, at))?);
         }
         let mut last = None::<Next>;
-        while let Some(Next { key, day, at, sum }) = next.pop() {
-            if let Some((day, source)) = sources.get_mut(at) {
-                next.extend(source.take(self.days, (*day, at))?);
-            }
+        while let Some(mut first) = next.peek_mut() {
+            let source = sources.get_mut(first.at);
+            let following = source.map(|(day, source)| source.take(self.days, (*day, first.at)));
+            // In its place, so that the others are looked at once.
+            let Next { key, day, at, sum } = match following.transpose()?.flatten() {
+                Some(following) => std::mem::replace(&mut *first, following),
+                None => PeekMut::pop(first),
+            };
             match &mut last {
                 Some(last) if last.day == day && last.key == key => last.sum.add(&sum),
                 _ => {
@@ -270,7 +275,8 @@ struct Next {
     key: (String, String),
     day: i64,
     at: usize,
-    sum: DaySum,
+    /// Apart from the rest, which moves while sources are put in order.
+    sum: Box<DaySum>,
 }
 
 impl Source<'_> {
@@ -285,14 +291,19 @@ impl Source<'_> {
                 }
             },
         };
-        let next = |row: SessionRow| Next { key: (row.tenant, row.session), day, at, sum: row.sum };
+        let next = |row: SessionRow| Next {
+            key: (row.tenant, row.session),
+            day,
+            at,
+            sum: Box::new(row.sum),
+        };
         Ok(row.map(next))
     }
 }
 
 impl Next {
     fn show(self, visit: &mut Visitor<'_>) -> ControlFlow<()> {
-        visit(&self.key.0, &self.key.1, self.sum)
+        visit(&self.key.0, &self.key.1, *self.sum)
     }
 }
 
