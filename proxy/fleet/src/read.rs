@@ -198,7 +198,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         let at = self.group(rank, row, sample.name, labels, reason);
         let Some(group) = self.groups.get_mut(at) else { return };
         if !group.is_better_than(rank) && group.number(row, sample) {
-            self.who.notes.insert(format!(
+            self.who.note(format!(
                 "{}: series differ only in labels that tell nothing; the first of them counts",
                 sample.name
             ));
@@ -299,9 +299,9 @@ impl<'c, 'a> Reader<'c, 'a> {
         let (unknown, all) = self.known.unknown();
         reading.unknown.extend(unknown);
         if !all {
-            self.who.notes.insert("too many subjects to say of each what is unknown".to_owned());
+            self.who.note("too many subjects to say of each what is unknown".to_owned());
         }
-        reading.notes.extend(self.who.notes);
+        reading.notes.extend(self.who.into_notes());
     }
 
     /// Makes a quantity from others, for each subject that has them all and not it.

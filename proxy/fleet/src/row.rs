@@ -24,6 +24,8 @@ pub struct Row {
     pub only: Option<(&'static str, &'static [&'static str])>,
     /// Only if the metric was declared so.
     pub declared: Option<Declared>,
+    /// What is taken for granted where the metric was declared to be nothing.
+    pub undeclared: &'static str,
     /// Labels that tell series apart which are one quantity: they are added.
     pub sum_over: &'static [&'static str],
     /// If the value is a set of bits: each bit, and the reason that it stands for.
@@ -62,6 +64,7 @@ pub(crate) const fn row(names: &'static [&'static str], quantity: &'static Quant
         labels: &[],
         only: None,
         declared: None,
+        undeclared: "",
         sum_over: &[],
         bits: &[],
         product: &[],
@@ -108,6 +111,11 @@ impl Row {
 
     pub(crate) const fn declared(mut self, declared: Declared) -> Self {
         self.declared = Some(declared);
+        self
+    }
+
+    pub(crate) const fn undeclared(mut self, how: &'static str) -> Self {
+        self.undeclared = how;
         self
     }
 

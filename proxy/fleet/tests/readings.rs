@@ -251,8 +251,16 @@ fn names_without_more_do_not_make_a_program() {
     }
     let (one, _) = reading_of(b"vllm:num_requests_waiting 1\n");
     assert!(!one.programs[0].is_certain);
-    let (none, _) = reading_of(b"nodejs_version_info 1\nvllm:no_such_thing 1\n");
-    assert!(none.programs.iter().all(|program| !program.is_certain), "{:?}", none.programs);
+    for text in [
+        "nodejs_version_info 1\n",
+        "vllm:no_such_thing{model_name=\"m\"} 1\n",
+        "node_cpu_usage_seconds_total 1\n",
+        "sglang_router_requests_total{model_name=\"m\"} 1\n",
+    ] {
+        let (none, _) = reading_of(text.as_bytes());
+        assert!(none.programs.iter().all(|program| !program.is_read), "{:?}", none.programs);
+        assert_eq!(none.unread.len(), 1, "{text}");
+    }
 }
 
 /// The scrapes with known truth, which are not of this repository. Without them there is nothing to

@@ -11,7 +11,7 @@ use crate::quantity::{Instrument, Quantity, Valid};
 use crate::reading::{Measured, Value};
 use crate::recognise::NAMES_MAX;
 use crate::row::{Derived, Op, Row};
-use crate::sample::Sample;
+use crate::sample::{Declared, Sample};
 
 /// What a sample is of its quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,9 @@ impl Group {
         };
         self.value = Value::Number(before + row.in_unit(sample.value));
         self.series += 1;
+        if sample.declared == Declared::Nothing && !row.undeclared.is_empty() {
+            self.how = row.undeclared.to_owned();
+        }
         self.stamp(sample);
         false
     }

@@ -24,8 +24,11 @@ pub(super) struct Who<'a> {
     nodes: HashMap<Option<&'a str>, &'a str>,
     /// Another scraper renamed the exporter's own labels.
     is_exported: bool,
-    pub notes: BTreeSet<String>,
+    notes: BTreeSet<String>,
 }
+
+/// Most notes of a program.
+const NOTES_MAX: usize = 20;
 
 impl<'a> Who<'a> {
     pub(super) fn new(
@@ -65,6 +68,17 @@ impl<'a> Who<'a> {
         }
     }
 
+    /// Says something that should be known of the reading. What is beyond the most is left out.
+    pub(super) fn note(&mut self, note: String) {
+        if self.notes.len() < NOTES_MAX {
+            self.notes.insert(note);
+        }
+    }
+
+    pub(super) fn into_notes(self) -> BTreeSet<String> {
+        self.notes
+    }
+
     /// The identity that a number stands for.
     pub(super) fn get(&self, number: usize) -> Arc<Identity> {
         self.identities.get(number).cloned().unwrap_or_default()
@@ -100,10 +114,13 @@ impl<'a> Who<'a> {
             }
             if let Some(value) = value(labels, name) {
                 if *field == Field::Gpu && value.contains("::") {
-                    self.notes.insert(format!(
+                    self.note(format!(
                         "{value}: what stands behind `::` is a number that a plugin gave, and is left \
                          out"
                     ));
+                }
+                if *field == Field::Node && value.contains("dcgm-exporter") {
+                    self.note(format!("{value} may be the exporter's own pod, and no node"));
                 }
                 identity.set(*field, value);
             }

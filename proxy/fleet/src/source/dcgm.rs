@@ -215,8 +215,10 @@ const ROWS: &[Row] = &[
         .declared(Declared::Counter)
         .fixed(&[PCIE, RECEIVE])
         .absent(RATE),
-    ratio(&["FI_PROF_PCIE_TX_BYTES"], q::GPU_LINK_RATE).fixed(&[PCIE, TRANSMIT]),
-    ratio(&["FI_PROF_PCIE_RX_BYTES"], q::GPU_LINK_RATE).fixed(&[PCIE, RECEIVE]),
+    ratio(&["FI_PROF_PCIE_TX_BYTES"], q::GPU_LINK_RATE)
+        .fixed(&[PCIE, TRANSMIT])
+        .undeclared(AS_RATE),
+    ratio(&["FI_PROF_PCIE_RX_BYTES"], q::GPU_LINK_RATE).fixed(&[PCIE, RECEIVE]).undeclared(AS_RATE),
     row(&["FI_PROF_NVLINK_TX_BYTES"], q::GPU_LINK_BYTES)
         .declared(Declared::Counter)
         .fixed(&[NVLINK, TRANSMIT])
@@ -227,9 +229,11 @@ const ROWS: &[Row] = &[
         .absent(RATE),
     ratio(&["FI_PROF_NVLINK_TX_BYTES"], q::GPU_LINK_RATE)
         .fixed(&[NVLINK, TRANSMIT])
+        .undeclared(AS_RATE)
         .absent(NOT_DEFAULT),
     ratio(&["FI_PROF_NVLINK_RX_BYTES"], q::GPU_LINK_RATE)
         .fixed(&[NVLINK, RECEIVE])
+        .undeclared(AS_RATE)
         .absent(NOT_DEFAULT),
     row(&["FI_DEV_NVLINK_BANDWIDTH_TOTAL", "NVLINK_BANDWIDTH_TOTAL"], q::GPU_LINK_BYTES)
         .fixed(&[NVLINK])
@@ -331,5 +335,6 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+const AS_RATE: &str = "not declared, and read as the rate that it is by default";
 const RATE: &str = "printed as a rate, if at all";
 const GPU: &[(&str, &str)] = &[("hw.type", "gpu")];
