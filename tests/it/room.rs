@@ -359,6 +359,7 @@ fn a_reader_of_another_program_keeps_the_log_of_the_store_and_room_is_made_all_t
     fs::write(gateway.data_dir().join("something else"), vec![1; 6 << 20]).expect("fill it");
     gateway.await_event("ledger_made_room");
     assert!(gone(&gateway, &all) > 0);
+    gateway.await_ready(200);
     chat(&engine, &gateway);
     drop(reader);
     fs::remove_file(gateway.data_dir().join("something else")).expect("make room");
