@@ -65,19 +65,17 @@ impl<'a> Text<'a> {
             return str::from_utf8(self.raw)
                 .map_or_else(|_| String::from_utf8_lossy(self.raw), Cow::Borrowed);
         }
-        if let Some(decoded) = str::from_utf8(self.raw).ok().and_then(decode_valid) {
-            return Cow::Owned(decoded);
-        }
-        let mut decoded = String::with_capacity(self.raw.len());
-        let mut rest = self.raw;
-        while let Some(at) = memchr(b'\\', rest) {
-            let (plain, escape) = rest.split_at_checked(at).unwrap_or((rest, &[]));
-            decoded.push_str(&String::from_utf8_lossy(plain));
+        let text = String::from_utf8_lossy(self.raw);
+        let mut decoded = String::with_capacity(text.len());
+        let mut rest = &*text;
+        while let Some(at) = memchr(b'\\', rest.as_bytes()) {
+            let (plain, escape) = rest.split_at_checked(at).unwrap_or((rest, ""));
+            decoded.push_str(plain);
             let (meant, tail) = unescape(escape);
             decoded.push(meant.unwrap_or(char::REPLACEMENT_CHARACTER));
             rest = tail;
         }
-        decoded.push_str(&String::from_utf8_lossy(rest));
+        decoded.push_str(rest);
         Cow::Owned(decoded)
     }
 
@@ -88,8 +86,8 @@ impl<'a> Text<'a> {
         if self.has_control() {
             return None;
         }
-        let mut rest = self.raw;
-        while let Some(at) = memchr(b'\\', rest).filter(|_| self.escaped) {
+        let mut rest = text;
+        while let Some(at) = memchr(b'\\', rest.as_bytes()).filter(|_| self.escaped) {
             let (meant, tail) = unescape(rest.get(at..)?);
             meant?;
             rest = tail;
@@ -104,28 +102,16 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The characters that a text with escapes stands for: what is valid needs no check between escapes.
-/// `None` where a backslash stands before a character that is not ASCII.
-fn decode_valid(text: &str) -> Option<String> {
-    let mut decoded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = memchr(b'\\', rest.as_bytes()) {
-        let (plain, escape) = rest.split_at_checked(at).unwrap_or((rest, ""));
-        decoded.push_str(plain);
-        let (meant, tail) = unescape(escape.as_bytes());
-        decoded.push(meant.unwrap_or(char::REPLACEMENT_CHARACTER));
-        rest = escape.get(escape.len() - tail.len()..)?;
-    }
-    decoded.push_str(rest);
-    Some(decoded)
-}
-
-/// The character of the escape at the front, if it is valid, and the bytes after the escape.
-fn unescape(escape: &[u8]) -> (Option<char>, &[u8]) {
-    match escape {
-        [b'\\', b'u', tail @ ..] => unescape_unicode(tail),
-        [b'\\', letter, tail @ ..] => (simple_escape(*letter).map(char::from), tail),
-        _ => (None, &[]),
+/// The character of the escape at the front, if it is valid, and the text after the escape.
+fn unescape(escape: &str) -> (Option<char>, &str) {
+    let mut rest = escape.chars();
+    match (rest.next(), rest.next()) {
+        (Some('\\'), Some('u')) => unescape_unicode(rest.as_str()),
+        (Some('\\'), Some(letter)) => {
+            let meant = u8::try_from(letter).ok().and_then(simple_escape);
+            (meant.map(char::from), rest.as_str())
+        }
+        _ => (None, ""),
     }
 }
 
@@ -142,9 +128,9 @@ pub(crate) const fn simple_escape(letter: u8) -> Option<u8> {
     })
 }
 
-fn unescape_unicode(digits: &[u8]) -> (Option<char>, &[u8]) {
+fn unescape_unicode(digits: &str) -> (Option<char>, &str) {
     let Some((high, tail)) = hex4(digits) else { return (None, digits) };
-    if let (0xd800..=0xdbff, [b'\\', b'u', low @ ..]) = (high, tail)
+    if let (0xd800..=0xdbff, Some(low)) = (high, tail.strip_prefix("\\u"))
         && let Some((low @ 0xdc00..=0xdfff, tail)) = hex4(low)
     {
         return (char::from_u32(0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00)), tail);
@@ -152,11 +138,9 @@ fn unescape_unicode(digits: &[u8]) -> (Option<char>, &[u8]) {
     (char::from_u32(high), tail)
 }
 
-fn hex4(digits: &[u8]) -> Option<(u32, &[u8])> {
+fn hex4(digits: &str) -> Option<(u32, &str)> {
     let (four, tail) = digits.split_at_checked(4)?;
-    let value = four
-        .iter()
-        .try_fold(0, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?))?;
+    let value = four.chars().try_fold(0, |value, digit| Some(value * 16 + digit.to_digit(16)?))?;
     Some((value, tail))
 }
 
@@ -191,7 +175,7 @@ mod tests {
             (br#""\x""#, "\u{fffd}"),
             (b"\"a\xff\"", "a\u{fffd}"),
             (b"\"a\xff\\n\"", "a\u{fffd}\n"),
-            ("\"a\\é\\n\"".as_bytes(), "a\u{fffd}\u{fffd}\n"),
+            ("\"a\\é\\n\"".as_bytes(), "a\u{fffd}\n"),
         ] {
             assert_eq!(decoded(document), expected);
         }
