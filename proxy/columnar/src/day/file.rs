@@ -1,7 +1,5 @@
 //! A file of a day that is open.
 
-use serde::Deserialize;
-
 use super::footer::{FOOTER_KEY, FORMAT, Footer};
 use crate::error::ReadError;
 use crate::kept::{Cursor, FileKind, KeptFile, ReadAt};
@@ -39,12 +37,12 @@ impl<R: ReadAt + 'static> DayFile<R> {
     pub fn open(reader: R) -> Result<Self, ReadError> {
         let kind = FileKind {
             key: FOOTER_KEY,
+            format: FORMAT,
             columns: fields(Form::Day).map(|field| field.name).collect(),
             selected: ["tenant", "started_at"],
         };
-        let (kept, json) = KeptFile::open(reader, &kind)?;
-        let footer = footer_of(&json)?;
-        if kept.all_rows()? != footer.rows || kept.groups() != footer.groups.len() {
+        let (kept, footer) = KeptFile::open(reader, &kind, |footer: &Footer| footer.rows)?;
+        if kept.groups() != footer.groups.len() {
             return Err(ReadError::footer("the row groups are not those of the file"));
         }
         Ok(Self { kept, footer })
@@ -80,16 +78,4 @@ impl<R: ReadAt + 'static> DayFile<R> {
     pub(super) fn cursor(&self, group: usize, name: &str) -> Result<Cursor, ReadError> {
         self.kept.cursor(group, place_of(name))
     }
-}
-
-fn footer_of(json: &str) -> Result<Footer, ReadError> {
-    #[derive(Deserialize)]
-    struct OfFormat {
-        format: u32,
-    }
-    let OfFormat { format } = serde_json::from_str(json).map_err(ReadError::footer)?;
-    if format != FORMAT {
-        return Err(ReadError::Format { found: format, known: FORMAT });
-    }
-    serde_json::from_str(json).map_err(ReadError::footer)
 }

@@ -11,6 +11,8 @@ use parquet::file::metadata::{
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::index_reader::{decode_column_index, decode_offset_index};
 use parquet::file::page_index::offset_index::PageLocation;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::blocks::{BLOCK_BYTES, Blocks, ReadAt};
 use super::checks::{BODY_KEY, CHECK_LENGTH, FOOTER_BYTES_MAX, check_position, check_text};
@@ -25,6 +27,8 @@ const END_BYTES: usize = 8;
 pub struct FileKind<'a> {
     /// The key of the JSON in its footer.
     pub key: &'a str,
+    /// The format that the JSON has to name.
+    pub format: u32,
     /// The names of the columns.
     pub columns: Vec<&'static str>,
     /// The columns by which rows are selected: the tenant, and the time.
@@ -50,11 +54,25 @@ pub struct KeptFile<R> {
 }
 
 impl<R: ReadAt + 'static> KeptFile<R> {
-    /// Opens a file, and what its footer says about its rows.
+    /// Opens a file, and what its footer says about its rows: `rows` is how many that are.
     ///
     /// # Errors
-    /// The file cannot be read. Its footer is damaged. It is of another kind.
-    pub fn open(reader: R, kind: &FileKind<'_>) -> Result<(Self, String), ReadError> {
+    /// The file cannot be read. Its footer is damaged. It is of another kind or format.
+    pub fn open<F: DeserializeOwned>(
+        reader: R,
+        kind: &FileKind<'_>,
+        rows: impl FnOnce(&F) -> u64,
+    ) -> Result<(Self, F), ReadError> {
+        let (file, json) = Self::with_json(reader, kind)?;
+        let footer = footer_of(&json, kind.format)?;
+        if file.all_rows()? != rows(&footer) {
+            return Err(ReadError::footer("the row groups are not those of the file"));
+        }
+        Ok((file, footer))
+    }
+
+    /// Opens a file, and the JSON of its footer.
+    fn with_json(reader: R, kind: &FileKind<'_>) -> Result<(Self, String), ReadError> {
         let length = reader.length()?;
         let tail = Tail::read(&reader, length)?;
         let parsed = tail.footer.get(..tail.footer.len() - END_BYTES).unwrap_or_default();
@@ -89,10 +107,7 @@ impl<R: ReadAt + 'static> KeptFile<R> {
     }
 
     /// Rows of the file.
-    ///
-    /// # Errors
-    /// The footer says nothing that can be.
-    pub fn all_rows(&self) -> Result<u64, ReadError> {
+    fn all_rows(&self) -> Result<u64, ReadError> {
         let rows = self.metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()));
         rows.sum::<Result<u64, _>>().map_err(ReadError::footer)
     }
@@ -272,4 +287,18 @@ impl Tail {
 fn value_of<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a String> {
     let pairs = metadata.file_metadata().key_value_metadata()?;
     pairs.iter().find(|pair| pair.key == key)?.value.as_ref()
+}
+
+/// Reads the JSON of a footer, if it is of this format.
+fn footer_of<F: DeserializeOwned>(json: &str, known: u32) -> Result<F, ReadError> {
+    #[derive(Deserialize)]
+    struct OfFormat {
+        #[serde(default)]
+        format: u32,
+    }
+    let OfFormat { format: found } = serde_json::from_str(json).map_err(ReadError::footer)?;
+    if found != known {
+        return Err(ReadError::Format { found, known });
+    }
+    serde_json::from_str(json).map_err(ReadError::footer)
 }

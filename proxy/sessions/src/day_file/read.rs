@@ -49,23 +49,12 @@ impl<R: ReadAt + 'static> SessionsFile<R> {
     pub fn open(reader: R) -> Result<Self, ReadError> {
         let kind = FileKind {
             key: FOOTER_KEY,
+            format: FORMAT,
             columns: FIELDS.map(|field| field.name).to_vec(),
             selected: ["tenant", "started_at"],
         };
-        let (kept, json) = KeptFile::open(reader, &kind)?;
-        let damaged = |what: String| ReadError::Damaged { part: Part::Footer, what };
-        let footer: serde_json::Value =
-            serde_json::from_str(&json).map_err(|error| damaged(error.to_string()))?;
-        let format = footer.get("format").and_then(serde_json::Value::as_u64);
-        let format = format.and_then(|format| u32::try_from(format).ok()).unwrap_or_default();
-        if format != FORMAT {
-            return Err(ReadError::Format { found: format, known: FORMAT });
-        }
-        let footer: SessionsFooter =
-            serde_json::from_value(footer).map_err(|error| damaged(error.to_string()))?;
-        if kept.all_rows()? != footer.sessions {
-            return Err(damaged("the row groups are not those of the file".to_owned()));
-        }
+        let (kept, footer) =
+            KeptFile::open(reader, &kind, |footer: &SessionsFooter| footer.sessions)?;
         Ok(Self { kept, footer })
     }
 
