@@ -165,12 +165,12 @@ fn count(request: &Request, times: u32, with: bool) -> Result<()> {
     for _ in 0..times {
         let mut reader = RequestReader::json(Wire::ChatCompletions);
         if with {
-            let said = black_box(&headers).iter().map(|(name, value)| (*name, value.as_bytes()));
-            let heard = names.hear(said);
-            reader.note(heard.noted().clone());
+            let sent = black_box(&headers).iter().map(|(name, value)| (*name, value.as_bytes()));
+            let reading = names.read_headers(sent);
+            reader.note(reading.noted().clone());
             reader.push(body.as_bytes()).ok().context("a body")?;
             let facts = reader.finish().ok().context("a body")?;
-            black_box(heard.finish(&facts.notes, facts.user.as_deref()));
+            black_box(reading.finish(&facts.notes, facts.user.as_deref()));
         } else {
             reader.push(body.as_bytes()).ok().context("a body")?;
             black_box(reader.finish().ok().context("a body")?);

@@ -32,14 +32,14 @@ pub(crate) enum Form {
 }
 
 /// The text of a dimension, or none.
-type Said<'a> = Result<Option<Cow<'a, str>>, Dropped>;
+type Value<'a> = Result<Option<Cow<'a, str>>, Dropped>;
 
 impl Form {
     /// What `said` says.
     ///
     /// # Errors
     /// It cannot be taken.
-    pub(crate) fn read(self, said: &str) -> Said<'_> {
+    pub(crate) fn read(self, said: &str) -> Value<'_> {
         match self {
             Self::Name => borrowed(name(said)),
             Self::EndUser => borrowed(text(said, END_USER_BYTES_MAX)),
@@ -56,12 +56,12 @@ impl Form {
     }
 }
 
-fn borrowed(read: Result<Option<&str>, Dropped>) -> Said<'_> {
+fn borrowed(read: Result<Option<&str>, Dropped>) -> Value<'_> {
     Ok(read?.map(Cow::Borrowed))
 }
 
 /// Checks a name that may be our copy.
-fn named(said: Option<Cow<'_, str>>) -> Said<'_> {
+fn named(said: Option<Cow<'_, str>>) -> Value<'_> {
     let Some(said) = said else { return Ok(None) };
     Ok(name(&said)?.is_some().then_some(said))
 }
@@ -77,8 +77,8 @@ fn kind(word: &str) -> Option<Cow<'static, str>> {
 }
 
 /// A member of a JSON object, if it is a text. Nothing else is taken of the object.
-fn json_member<'a>(json: &'a str, member: &str) -> Said<'a> {
-    let mut found: Said<'a> = Ok(None);
+fn json_member<'a>(json: &'a str, member: &str) -> Value<'a> {
+    let mut found: Value<'a> = Ok(None);
     let read = Reader::new(json.as_bytes()).document(|key, value| {
         if key != member.as_bytes() {
             return value.skip();
@@ -105,7 +105,7 @@ fn is_claude_codes(user_id: &str) -> bool {
     user_id.trim_start().starts_with('{') || is_older()
 }
 
-fn claude_session(user_id: &str) -> Said<'_> {
+fn claude_session(user_id: &str) -> Value<'_> {
     if !is_claude_codes(user_id) {
         return Ok(None);
     }

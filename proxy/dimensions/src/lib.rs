@@ -2,9 +2,9 @@
 //! clients of agents send.
 //!
 //! ```text
-//! Names::new(&Settings)                    once for each configuration
-//!     .hear(headers)        → Heard        also says which members of the body are worth noting
-//!     .finish(notes, user)  → Told         the dimensions, and what was dropped
+//! Names::new(&Settings)                once for each configuration
+//!     .read_headers(headers) → Reading     also says which members of the body are worth noting
+//!     .finish(notes, user)   → Found       the dimensions, and what was dropped
 //! ```
 //!
 //! [`Filter`] finds requests by what they said.
@@ -26,10 +26,10 @@ mod client;
 mod dimension;
 mod filter;
 mod form;
-mod heard;
 mod keep;
 mod names;
 mod place;
+mod reading;
 mod settings;
 mod table;
 #[cfg(test)]
@@ -38,9 +38,9 @@ mod value;
 
 pub use dimension::Dimension;
 pub use filter::{Asked, Filter};
-pub use heard::{Heard, Lineage, Told};
 pub use keep::{Hasher, Keep};
 pub use names::Names;
 pub use place::{Place, PlaceError};
+pub use reading::{Found, Lineage, Reading};
 pub use settings::{Settings, TAGS_MAX};
 pub use value::{Dropped, END_USER_BYTES_MAX, NAME_BYTES_MAX, TAG_BYTES_MAX, name};

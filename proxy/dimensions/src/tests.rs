@@ -13,21 +13,21 @@ const CODEX: &str = "codex_exec/0.169.0 (Debian 12.0.0; x86_64) unknown (codex_e
 const CLAUDE: &str = "claude-cli/2.1.331 (external, sdk-cli)";
 const OPENCODE: &str = "opencode/1.18.33 ai-sdk/provider-utils/4.0.0 runtime/bun/1.3.0";
 
-fn told_by(settings: &Settings, headers: &[(&str, &str)], body: &str) -> Told {
+fn told_by(settings: &Settings, headers: &[(&str, &str)], body: &str) -> Found {
     let names = Names::new(settings);
-    let heard = names.hear(headers.iter().map(|(name, value)| (*name, value.as_bytes())));
+    let reading = names.read_headers(headers.iter().map(|(name, value)| (*name, value.as_bytes())));
     let mut reader = RequestReader::json(Wire::Responses);
-    reader.note(heard.noted().clone());
+    reader.note(reading.noted().clone());
     reader.push(body.as_bytes()).unwrap();
     let facts = reader.finish().unwrap();
-    heard.finish(&facts.notes, facts.user.as_deref())
+    reading.finish(&facts.notes, facts.user.as_deref())
 }
 
 fn keeping() -> Settings {
     Settings { end_users: Keep::Keep, ..Settings::default() }
 }
 
-fn told(headers: &[(&str, &str)], body: &str) -> Told {
+fn told(headers: &[(&str, &str)], body: &str) -> Found {
     told_by(&keeping(), headers, body)
 }
 
@@ -205,7 +205,7 @@ fn what_says_nothing_is_nothing() {
         ("x-session-id", ""),
     ];
     let body = r#"{"model":"m","metadata":{"x":"y"},"input":[{"session_id":"no"}]}"#;
-    assert_eq!(told(&headers, body), Told::default());
+    assert_eq!(told(&headers, body), Found::default());
 }
 
 #[test]
@@ -236,8 +236,8 @@ fn what_cannot_be_taken_is_dropped_and_the_next_place_counts() {
     let no_json = r#"{"metadata":{"user_id":"{\"session_id\":"}}"#;
     assert_eq!(session(&[], no_json), (None, dropped(Dropped::NoJson)));
     let names = Names::new(&keeping());
-    let heard = names.hear([("session-id", &[0xff, 0xfe][..])].into_iter());
-    assert_eq!(heard.finish(&[], None).dropped, dropped(Dropped::Characters));
+    let reading = names.read_headers([("session-id", &[0xff, 0xfe][..])].into_iter());
+    assert_eq!(reading.finish(&[], None).dropped, dropped(Dropped::Characters));
 }
 
 #[test]
@@ -327,7 +327,7 @@ proptest! {
     ) {
         let names = Names::new(&keeping());
         let all = || headers.iter().map(|(name, value)| (*name, value.as_bytes()));
-        let told = names.hear(all()).finish(&[], Some(&user));
+        let told = names.read_headers(all()).finish(&[], Some(&user));
         let dimensions = told.dimensions.clone().unwrap_or_default();
         let Dimensions { session, agent, parent_agent, turn, .. } = &*dimensions;
         for said in [session, agent, parent_agent, turn].into_iter().flatten() {
@@ -336,6 +336,6 @@ proptest! {
         prop_assert!(agent.is_none() || agent != parent_agent || agent.as_deref() == Some("root"));
         prop_assert_eq!(session.is_some(), dimensions.session_source.is_some());
         prop_assert!(dimensions.end_user.is_none_or(|user| user.len() <= END_USER_BYTES_MAX));
-        prop_assert_eq!(names.hear(all()).finish(&[], Some(&user)), told);
+        prop_assert_eq!(names.read_headers(all()).finish(&[], Some(&user)), told);
     }
 }

@@ -155,9 +155,9 @@ async fn steps(
     report.identified(&call.caller);
     let admission = admit::admission(gateway, &call)?;
     call.stage_times.identified = Some(clock::now());
-    let heard = dimensions::hear(gateway, &head.headers);
-    let order = body::read(gateway, &call, &head.headers, heard.noted(), body).await?;
-    call.dimensions = dimensions::told(gateway, &call, heard, order.facts.as_ref());
+    let reading = dimensions::read_headers(gateway, &head.headers);
+    let order = body::read(gateway, &call, &head.headers, reading.noted(), body).await?;
+    call.dimensions = dimensions::find(gateway, &call, reading, order.facts.as_ref());
     call.stage_times.read = Some(clock::now());
     peer.body_is_unread(false);
     let mut chosen = route::choose(gateway, &call, order)?;

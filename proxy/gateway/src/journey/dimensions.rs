@@ -1,7 +1,7 @@
 //! Finds what a request is part of: what it says itself, and the session of what it goes on from.
 
 use http::HeaderMap;
-use taximeter_dimensions::{Heard, Lineage, Told};
+use taximeter_dimensions::{Found, Lineage, Reading};
 use taximeter_ledger::{Dimensions, SessionSource, TenantId};
 use taximeter_meter::Wire;
 use taximeter_request::{Context, RequestFacts};
@@ -12,20 +12,22 @@ use crate::chains::{Chains, Link};
 use crate::gateway::Gateway;
 
 /// What the head of a request says.
-pub(super) fn hear<'a>(gateway: &'a Gateway, headers: &'a HeaderMap) -> Heard<'a> {
-    gateway.names.hear(headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
+pub(super) fn read_headers<'a>(gateway: &'a Gateway, headers: &'a HeaderMap) -> Reading<'a> {
+    gateway
+        .names
+        .read_headers(headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())))
 }
 
 /// What the request is part of, now that its body is read.
-pub(super) fn told(
+pub(super) fn find(
     gateway: &Gateway,
     call: &Call,
-    heard: Heard<'_>,
+    reading: Reading<'_>,
     facts: Option<&RequestFacts>,
 ) -> Option<Box<Dimensions>> {
     let notes = facts.map(|facts| &*facts.notes).unwrap_or_default();
     let user = facts.and_then(|facts| facts.user.as_deref());
-    let Told { mut dimensions, dropped, lineage } = heard.finish(notes, user);
+    let Found { mut dimensions, dropped, lineage } = reading.finish(notes, user);
     for (dimension, why) in dropped {
         let (dimension, reason) = (dimension.as_str(), why.as_str());
         gateway.telemetry.emit(&DimensionDropped { dimension, reason });

@@ -16,23 +16,23 @@ use crate::value::Dropped;
 /// How many dimensions a request can have.
 const DIMENSIONS: usize = Dimension::COUNT + TAGS_MAX;
 /// Room for what most clients of agents say.
-const SAID_USUALLY: usize = 8;
+const CANDIDATES_USUALLY: usize = 8;
 
 /// The agent that the user talks to, whatever its client calls it.
 const ROOT: &str = "root";
 
 /// What the head of a request says. Its body may say more.
 #[derive(Debug)]
-pub struct Heard<'a> {
+pub struct Reading<'a> {
     names: &'a Names,
     client: Option<Client>,
     product: Option<Product<'a>>,
-    said: Vec<Said<'a>>,
+    candidates: Vec<Candidate<'a>>,
 }
 
 /// A text in a place that has rules.
 #[derive(Debug, Clone, Copy)]
-struct Said<'a> {
+struct Candidate<'a> {
     rules: &'a [u16],
     text: Result<Text<'a>, Dropped>,
     source: SessionSource,
@@ -47,7 +47,7 @@ enum Text<'a> {
 
 /// What a request is part of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Found {
     /// `None` if it says nothing.
     pub dimensions: Option<Box<Dimensions>>,
     /// What it says that cannot be taken.
@@ -77,23 +77,27 @@ struct Best<'a> {
 
 impl Names {
     /// Reads the headers of a request: names in lower case, and values.
-    pub fn hear<'a>(&'a self, headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Heard<'a> {
-        let mut heard = Heard { names: self, client: None, product: None, said: Vec::new() };
+    pub fn read_headers<'a>(
+        &'a self,
+        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+    ) -> Reading<'a> {
+        let mut reading =
+            Reading { names: self, client: None, product: None, candidates: Vec::new() };
         for (name, value) in headers {
             if name == "user-agent" {
-                heard.on_user_agent(value);
+                reading.on_user_agent(value);
             }
             // Headers that only one client sends say more than `user-agent`, which libraries set.
             if let Some((rules, client)) = self.header(name) {
-                heard.client = client.or(heard.client);
-                heard.on_header(rules, value);
+                reading.client = client.or(reading.client);
+                reading.on_header(rules, value);
             }
         }
-        heard
+        reading
     }
 }
 
-impl<'a> Heard<'a> {
+impl<'a> Reading<'a> {
     fn on_user_agent(&mut self, value: &'a [u8]) {
         if let Some(product) = Product::of_user_agent(value) {
             self.client = self.client.or(product.client());
@@ -102,16 +106,16 @@ impl<'a> Heard<'a> {
     }
 
     fn on_header(&mut self, rules: &'a [u16], value: &'a [u8]) {
-        let mut before = self.said.iter_mut();
-        match before.find(|said| std::ptr::eq(said.rules, rules)) {
-            Some(said) if said.text == Ok(Text::Header(value)) => {}
-            Some(said) => said.text = Err(Dropped::Disagreement),
+        let mut before = self.candidates.iter_mut();
+        match before.find(|candidate| std::ptr::eq(candidate.rules, rules)) {
+            Some(candidate) if candidate.text == Ok(Text::Header(value)) => {}
+            Some(candidate) => candidate.text = Err(Dropped::Disagreement),
             None => {
-                if self.said.is_empty() {
-                    self.said.reserve(SAID_USUALLY);
+                if self.candidates.is_empty() {
+                    self.candidates.reserve(CANDIDATES_USUALLY);
                 }
                 let text = Ok(Text::Header(value));
-                self.said.push(Said { rules, text, source: SessionSource::Header });
+                self.candidates.push(Candidate { rules, text, source: SessionSource::Header });
             }
         }
     }
@@ -125,17 +129,17 @@ impl<'a> Heard<'a> {
     /// What the request is part of, by its head, by what was noted of its body, and by the body's
     /// `user`.
     #[must_use]
-    pub fn finish(mut self, notes: &'a [Noted], user: Option<&'a str>) -> Told {
+    pub fn finish(mut self, notes: &'a [Noted], user: Option<&'a str>) -> Found {
         let user = user.filter(|_| !self.names.user().is_empty());
-        if self.said.is_empty()
+        if self.candidates.is_empty()
             && notes.is_empty()
             && user.is_none()
             && self.product.is_none()
             && self.client.is_none()
         {
-            return Told::default();
+            return Found::default();
         }
-        let noted = notes.iter().map(|Noted { path, note }| Said {
+        let noted = notes.iter().map(|Noted { path, note }| Candidate {
             rules: self.names.member(*path),
             text: match note {
                 Note::Text(text) => Ok(Text::Member(text)),
@@ -144,38 +148,39 @@ impl<'a> Heard<'a> {
             },
             source: SessionSource::Body,
         });
-        let user = user.map(|user| Said {
+        let user = user.map(|user| Candidate {
             rules: self.names.user(),
             text: Ok(Text::Member(user)),
             source: SessionSource::Body,
         });
-        self.said.extend(noted.chain(user));
+        self.candidates.extend(noted.chain(user));
         self.weigh()
     }
 
     /// Of several values of a dimension the first good one counts. What would count less is not read.
-    fn weigh(self) -> Told {
-        let mut told = Told::default();
+    fn weigh(self) -> Found {
+        let mut found = Found::default();
         let mut best: [Option<Best<'a>>; DIMENSIONS] = [const { None }; DIMENSIONS];
         for (slot, mut next) in best.iter_mut().zip(self.firsts()) {
-            while let Some((rank, said)) = next {
-                let (Some(rule), Some(said)) = (self.names.rule(rank), self.said_at(said)) else {
+            while let Some((rank, at)) = next {
+                let (Some(rule), Some(candidate)) = (self.names.rule(rank), self.candidate(at))
+                else {
                     break;
                 };
-                match said.read(rule.form) {
+                match candidate.read(rule.form) {
                     Ok(Some(value)) => {
-                        *slot = Some(Best { value, source: said.source, rule });
+                        *slot = Some(Best { value, source: candidate.source, rule });
                         break;
                     }
                     Ok(None) => {}
-                    Err(why) => told.drop(rule.gives, why),
+                    Err(why) => found.drop(rule.gives, why),
                 }
                 next = self.after(rank, rule.gives);
             }
         }
         let [session, agent, parent, turn, kind, client, end_user, tags @ ..] = best;
-        told.lineage = lineage(session.as_ref(), agent.as_ref());
-        let (agent, parent) = self.agents(session.as_ref(), agent, parent, &mut told);
+        found.lineage = lineage(session.as_ref(), agent.as_ref());
+        let (agent, parent) = self.agents(session.as_ref(), agent, parent, &mut found);
         let tags = (0..).zip(tags).filter_map(|(number, tag)| {
             Some((self.names.tag(number)?.clone(), tag?.value.into_owned()))
         });
@@ -190,22 +195,22 @@ impl<'a> Heard<'a> {
             end_user: end_user.and_then(|user| self.names.end_user(&user.value)),
             tags: tags.collect(),
         };
-        told.dimensions = dimensions.if_any();
-        told
+        found.dimensions = dimensions.if_any();
+        found
     }
 
-    fn said_at(&self, at: u16) -> Option<&Said<'a>> {
-        self.said.get(usize::from(at))
+    fn candidate(&self, at: u16) -> Option<&Candidate<'a>> {
+        self.candidates.get(usize::from(at))
     }
 
-    /// What counts first for each dimension: the number of a rule, and that of what was said.
+    /// What counts first for each dimension: the number of a rule, and that of a candidate.
     fn firsts(&self) -> [Option<(u16, u16)>; DIMENSIONS] {
         let mut firsts = [None; DIMENSIONS];
-        for (rank, gives, said) in self.ranked() {
+        for (rank, gives, at) in self.ranked() {
             if let Some(first) = firsts.get_mut(gives.index())
                 && first.is_none_or(|(before, _)| rank < before)
             {
-                *first = Some((rank, said));
+                *first = Some((rank, at));
             }
         }
         firsts
@@ -214,13 +219,13 @@ impl<'a> Heard<'a> {
     /// What counts next for a dimension, behind the rule of this number.
     fn after(&self, rank: u16, dimension: Dimension) -> Option<(u16, u16)> {
         let of = self.ranked().filter(|(next, gives, _)| *gives == dimension && *next > rank);
-        of.map(|(rank, _, said)| (rank, said)).min()
+        of.map(|(rank, _, at)| (rank, at)).min()
     }
 
-    /// All that was said, by the number of each rule that holds for the client, and what that gives.
+    /// The candidates by the number of each rule that holds for the client, and what that rule gives.
     fn ranked(&self) -> impl Iterator<Item = (u16, Dimension, u16)> {
-        (0..).zip(&self.said).flat_map(move |(at, said)| {
-            said.rules.iter().filter_map(move |rank| {
+        (0..).zip(&self.candidates).flat_map(move |(at, candidate)| {
+            candidate.rules.iter().filter_map(move |rank| {
                 let rule = self.names.rule(*rank)?;
                 let holds = rule.client.is_none() || rule.client == self.client;
                 holds.then_some((*rank, rule.gives, at))
@@ -234,7 +239,7 @@ impl<'a> Heard<'a> {
         session: Option<&Best<'_>>,
         agent: Option<Best<'_>>,
         parent: Option<Best<'_>>,
-        told: &mut Told,
+        found: &mut Found,
     ) -> (Option<String>, Option<String>) {
         let session = session.map(|session| &*session.value);
         let same = |one: &Option<Best<'_>>, other: Option<&str>| {
@@ -243,7 +248,7 @@ impl<'a> Heard<'a> {
         let is_own = agent.is_some() && same(&parent, agent.as_ref().map(|agent| &*agent.value));
         let parent = parent.filter(|_| !is_own);
         if is_own {
-            told.drop(Dimension::ParentAgent, Dropped::OwnParent);
+            found.drop(Dimension::ParentAgent, Dropped::OwnParent);
         }
         let shown = |one: Option<Best<'_>>| {
             let is_root = same(&one, session);
@@ -269,7 +274,7 @@ impl<'a> Heard<'a> {
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> Candidate<'a> {
     fn read(&self, form: Form) -> Result<Option<Cow<'a, str>>, Dropped> {
         match self.text? {
             Text::Member(text) => form.read(text),
@@ -280,7 +285,7 @@ impl<'a> Said<'a> {
     }
 }
 
-impl Told {
+impl Found {
     fn drop(&mut self, dimension: Dimension, why: Dropped) {
         if !self.dropped.contains(&(dimension, why)) {
             self.dropped.push((dimension, why));
