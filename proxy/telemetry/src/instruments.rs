@@ -332,15 +332,24 @@ impl Instruments {
 
     /// The counter of whole things for these labels.
     pub(crate) fn count(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Series<Count>> {
-        let is_there = |key: &Key| self.registry.get_counter(key).is_some();
-        self.registry
-            .get_or_create_counter(&self.rooms.key(instrument, labels, is_there), Arc::clone)
+        let registry = &self.registry;
+        self.rooms.series(
+            instrument,
+            labels,
+            |key| registry.get_counter(key),
+            |key| registry.get_or_create_counter(key, Arc::clone),
+        )
     }
 
     /// The number that adds up for these labels: a gauge, or money.
     pub(crate) fn number(&self, instrument: Instrument, labels: Vec<Label>) -> Arc<Series<Number>> {
-        let is_there = |key: &Key| self.registry.get_gauge(key).is_some();
-        self.registry.get_or_create_gauge(&self.rooms.key(instrument, labels, is_there), Arc::clone)
+        let registry = &self.registry;
+        self.rooms.series(
+            instrument,
+            labels,
+            |key| registry.get_gauge(key),
+            |key| registry.get_or_create_gauge(key, Arc::clone),
+        )
     }
 
     /// The histogram for these labels.
@@ -349,9 +358,13 @@ impl Instruments {
         instrument: Instrument,
         labels: Vec<Label>,
     ) -> Arc<Series<Buckets>> {
-        let is_there = |key: &Key| self.registry.get_histogram(key).is_some();
-        let key = self.rooms.key(instrument, labels, is_there);
-        self.registry.get_or_create_histogram(&key, Arc::clone)
+        let registry = &self.registry;
+        self.rooms.series(
+            instrument,
+            labels,
+            |key| registry.get_histogram(key),
+            |key| registry.get_or_create_histogram(key, Arc::clone),
+        )
     }
 
     /// When the newest series was made. Whoever reads all series after this finds all that were made
@@ -380,6 +393,8 @@ impl Instruments {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::thread;
     use std::time::Duration;
 
     use super::super::names::key;
@@ -450,6 +465,26 @@ mod tests {
             (0..for_all).for_each(|tenant| count(tenant, 0));
             let sum = (2 * for_all + 1 + 2 * series_max) as u64;
             assert_eq!(told(), (series_max, series_max / 10, sum));
+        }
+    }
+
+    #[test]
+    fn a_series_that_many_ask_for_at_once_takes_one_place() {
+        for _ in 0..100 {
+            let instruments = Instruments::new(GenAi::V1_41, false).within(10);
+            let barrier = Barrier::new(9 * 4);
+            thread::scope(|scope| {
+                for nth in (0..9).cycle().take(9 * 4) {
+                    let (barrier, instruments) = (&barrier, &instruments);
+                    scope.spawn(move || {
+                        let label = Label::new(key::TENANT, nth.to_string());
+                        barrier.wait();
+                        instruments.count(Instrument::Requests, vec![label]).increment(1);
+                    });
+                }
+            });
+            let values: Vec<_> = instruments.readings().iter().map(|(_, it)| it.value()).collect();
+            assert!(values.len() == 9 && values.iter().all(|it| matches!(it, Value::Count(4))));
         }
     }
 

@@ -21,28 +21,33 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// DiskBudget for `series_max` series of each instrument.
+    /// Room for `series_max` series of each instrument.
     pub(super) fn new(series_max: usize) -> Self {
         Self { taken: Mutex::default(), series_max }
     }
 
     /// The series of these labels, or the one that stands for it where there is no room for another.
-    pub(super) fn key(
+    /// `found` finds a series, and `made` makes one that is not there.
+    pub(super) fn series<T>(
         &self,
         instrument: Instrument,
         labels: Vec<Label>,
-        is_there: impl Fn(&Key) -> bool,
-    ) -> Key {
+        found: impl Fn(&Key) -> Option<T>,
+        made: impl FnOnce(&Key) -> T,
+    ) -> T {
         let spec = instrument.spec();
         debug_assert!(
             labels.iter().all(|label| spec.has(label.key())),
             "{instrument:?}: {labels:?}"
         );
         let own = Key::from_parts(spec.name, labels);
-        if own.labels().next().is_none() || is_there(&own) {
-            return own;
+        if let Some(series) = found(&own) {
+            return series;
         }
-        // Held, so that no two take the last room.
+        if own.labels().next().is_none() {
+            return made(&own);
+        }
+        // Held until it is made, so that no two take the last room, and none takes two.
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = taken.entry(instrument).or_default();
         let narrowed = |of: fn(&Label) -> bool| {
@@ -58,14 +63,14 @@ impl Rooms {
         let collapsed = narrowed(|label| CHOSEN.contains(&label.key()));
         let for_all = self.series_max - self.series_max.div_ceil(10);
         for (key, most) in [(&own, for_all), (&collapsed, self.series_max.saturating_sub(1))] {
-            if is_there(key) {
-                return key.clone();
+            if let Some(series) = found(key) {
+                return series;
             }
             if *taken < most {
                 *taken += 1;
-                return key.clone();
+                return made(key);
             }
         }
-        narrowed(|_| true)
+        made(&narrowed(|_| true))
     }
 }
