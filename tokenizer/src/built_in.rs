@@ -1,7 +1,11 @@
 //! OpenAI's vocabularies, which are part of the program.
 
+use std::array;
+use std::io::Read as _;
 use std::ops::Range;
 use std::sync::OnceLock;
+
+use flate2::read::DeflateDecoder;
 
 use crate::bpe::Bpe;
 use crate::scan::Pattern;
@@ -15,7 +19,8 @@ pub(crate) struct BuiltIn {
     pattern: Pattern,
     /// How many tokens there are.
     len: usize,
-    /// Written by `build.rs`: each token in the order of merging, put together from two before it.
+    /// Written by `build.rs`, deflated: each token in the order of merging, put together from two before
+    /// it.
     packed: &'static [u8],
     loaded: OnceLock<Vocabulary>,
 }
@@ -65,17 +70,18 @@ struct Unpacked {
 impl Unpacked {
     /// The first `len` tokens of what `build.rs` wrote.
     fn new(packed: &[u8], len: usize) -> Self {
-        let (singles, pairs) = packed.split_at_checked(SINGLES).unwrap_or_default();
+        let mut planes = Vec::new();
+        // It is a part of the program: there is nothing to do about what cannot be read.
+        let _ = DeflateDecoder::new(packed).read_to_end(&mut planes);
+        let (singles, planes) = planes.split_at_checked(SINGLES).unwrap_or_default();
+        let count = planes.len() / 5;
         let mut tokens = Self { bytes: singles.to_vec(), ends: (1..=singles.len()).collect() };
-        // Four bytes and half of one each.
-        let (low, high) = pairs.split_at_checked(pairs.len() * 2 / 9 * 4).unwrap_or_default();
-        let high = high.iter().flat_map(|byte| [byte & 0xF, byte >> 4]);
-        for (low, high) in low.as_chunks().0.iter().zip(high).take(len.saturating_sub(SINGLES)) {
-            let [left_low, left, right_low, right] = *low;
-            let left = u32::from_le_bytes([left_low, left, high & 3, 0]);
-            let right = u32::from_le_bytes([right_low, right, high >> 2, 0]);
-            for half in [left, right] {
-                tokens.bytes.extend_from_within(tokens.range(half as usize));
+        for at in 0..count.min(len.saturating_sub(SINGLES)) {
+            let [l0, l1, r0, r1, high] =
+                array::from_fn(|plane| planes.get(plane * count + at).copied().unwrap_or_default());
+            for half in [[l0, l1, high & 3, 0], [r0, r1, high >> 2, 0]] {
+                let half = u32::from_le_bytes(half) as usize;
+                tokens.bytes.extend_from_within(tokens.range(half));
             }
             tokens.ends.push(tokens.bytes.len());
         }
