@@ -7,7 +7,7 @@ use crate::json_schema::{Described, Schema};
 use crate::mistake::Invalid;
 use crate::reader::{List, Location, Read, Reader, Spanned};
 use crate::value::Value;
-use crate::yaml::{Kind, Node};
+use taximeter_yaml::{Kind, Node};
 
 /// The addresses to listen on, at least one. No two of them clash.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::model::Config;
 use crate::reader::{Location, Read, Reader};
 use crate::running;
 use crate::schema::RawConfig;
-use crate::yaml::{self, Kind, Node};
+use taximeter_yaml::{self as yaml, Kind, Node};
 
 /// The longest configuration that Taximeter reads, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;

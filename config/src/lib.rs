@@ -49,7 +49,6 @@ mod upstream;
 mod value;
 mod values;
 mod versions;
-mod yaml;
 
 pub use access_log::AccessLog;
 pub use addresses::Addresses;

@@ -11,7 +11,7 @@ use taximeter_pricing::MeterName;
 
 use crate::mistake::{Findings, Found, Invalid};
 use crate::value::Value;
-use crate::yaml::{Kind, MapKey, Node};
+use taximeter_yaml::{Kind, MapKey, Node};
 
 /// The bytes of a value in the text, and the path of its key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -375,7 +375,7 @@ macro_rules! keys {
 
         impl $crate::reader::Read for $name {
             fn read(
-                node: &$crate::yaml::Node,
+                node: &taximeter_yaml::Node,
                 path: &str,
                 reader: &mut $crate::reader::Reader<'_>,
             ) -> Option<Self> {

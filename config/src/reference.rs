@@ -10,8 +10,8 @@ use taximeter_tests::generated::is_fresh;
 
 use crate::json_schema::{Allowed, DefaultValue, Effect, Facts, Key, Schema, text};
 use crate::running;
-use crate::yaml;
 use keys::{Entry, entries, map};
+use taximeter_yaml as yaml;
 
 const HEAD: &str = "\
 <!-- Made by config/src/reference.rs from the tables of keys in config/src: change those, then run

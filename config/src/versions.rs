@@ -6,7 +6,7 @@ use crate::json_schema::{Described, Schema, required, without};
 use crate::mistake::Invalid;
 use crate::money::Percent;
 use crate::reader::{Location, Optional, Read, Reader, Required, Spanned, keys};
-use crate::yaml::{Kind, Node};
+use taximeter_yaml::{Kind, Node};
 
 /// A value with a first day.
 pub(crate) trait Since {

@@ -5,9 +5,10 @@ mod names;
 mod periods;
 
 use std::collections::{BTreeMap, HashSet};
+use std::iter;
 
 use jiff::civil::Date;
-use serde_saphyr::{Location, Spanned, UserMessageFormatter};
+use taximeter_yaml::{Kind, Node};
 
 use crate::currency::Currency;
 use crate::meter::{MeterName, MeterSet};
@@ -43,7 +44,7 @@ struct RawFile {
     version: Option<Date>,
     #[serde(default)]
     currency: Currency,
-    provider: Option<Spanned<String>>,
+    provider: Option<String>,
     #[serde(default, deserialize_with = "date::date")]
     from: Option<Date>,
     #[serde(default, deserialize_with = "date::date")]
@@ -58,7 +59,7 @@ struct RawFile {
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawRow {
-    model: Spanned<String>,
+    model: String,
     provider: Option<String>,
     #[serde(default)]
     aliases: Vec<String>,
@@ -101,7 +102,7 @@ pub(crate) type Names = HashSet<(Option<String>, Option<Date>, String)>;
 
 /// The names of one row.
 pub(crate) fn names(row: &Row) -> impl Iterator<Item = (Option<String>, Option<Date>, String)> {
-    std::iter::once(&row.model)
+    iter::once(&row.model)
         .chain(&row.aliases)
         .map(|name| (row.provider.clone(), row.from, name.clone()))
 }
@@ -114,43 +115,36 @@ pub(crate) fn read(
     text: &str,
     taken: &mut Names,
 ) -> Result<File, BookError> {
-    let mut file: RawFile = serde_saphyr::from_str(text).map_err(|error| {
-        let place = error.location().unwrap_or(Location::UNKNOWN);
-        let problem = error.without_snippet().render_with_formatter(&UserMessageFormatter);
-        // The message begins with the position already.
-        let suffix = format!(" at line {}, column {}", place.line(), place.column());
-        invalid(name, place, plainly(problem.trim_end_matches(suffix.as_str())))
-    })?;
-    if let Some(provider) = &file.provider
-        && let Some(problem) = names::provider_problem(&provider.value)
-    {
-        return Err(invalid(name, provider.referenced, problem));
+    let invalid = |at: usize, problem| invalid(name, text, at, problem);
+    let root = tree(text).map_err(|(at, problem)| invalid(at, problem))?;
+    let mut file: RawFile =
+        taximeter_yaml::read(&root).map_err(|error| invalid(error.at.start, error.problem))?;
+    if let Some(problem) = file.provider.as_deref().and_then(names::provider_problem) {
+        return Err(invalid(root.value("provider").map_or(0, start), problem));
     }
     let version = version(book, file.version);
     let models = std::mem::take(&mut file.models);
     let mut rows = Vec::with_capacity(models.len());
-    let mut places = Vec::with_capacity(models.len());
-    for raw in models {
-        let place = raw.model.referenced;
-        let row = row(raw, &file, &version).map_err(|problem| invalid(name, place, problem))?;
+    let places = places(&root);
+    for (raw, &place) in models.into_iter().zip(&places) {
+        let row = row(raw, &file, &version).map_err(|problem| invalid(place, problem))?;
         for key in names(&row) {
             let called = key.2.clone();
             if !taken.insert(key) {
                 let problem = format!(
                     "{called:?} is named twice; keep one, or give the later row another `from`"
                 );
-                return Err(invalid(name, place, problem));
+                return Err(invalid(place, problem));
             }
         }
         rows.push(row);
-        places.push(place);
     }
     let mut models: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (row, place) in rows.iter().zip(places) {
         models.entry((&row.provider, &row.model)).or_default().push((place, row));
     }
     if let Some((place, problem)) = models.values().find_map(|rows| periods::problem(rows)) {
-        return Err(invalid(name, place, problem));
+        return Err(invalid(place, problem));
     }
     Ok(File { version: file.version, rows })
 }
@@ -160,40 +154,48 @@ pub(crate) fn version(book: &str, date: Option<Date>) -> String {
     date.map_or_else(|| format!("{book}@undated"), |date| format!("{book}@{date}"))
 }
 
-fn invalid(file: &str, place: Location, problem: String) -> BookError {
+/// The tree of a file, or what is wrong and at which byte.
+fn tree(text: &str) -> Result<Node, (usize, String)> {
+    match taximeter_yaml::parse(text) {
+        Ok(Some(root)) => Ok(root),
+        Ok(None) => Err((0, "unexpected end of file".to_owned())),
+        Err(error) if text.get(error.at.start..).is_some_and(|rest| rest.starts_with('*')) => {
+            let problem = "in YAML a `*` begins a reference; a model is found by its exact name, and \
+                           no name has a `*`";
+            Err((error.at.start, problem.to_owned()))
+        }
+        Err(error) => {
+            Err((error.at.start, format!("{}; expected {}", error.problem, error.expected)))
+        }
+    }
+}
+
+/// Where each row has its model.
+fn places(root: &Node) -> Vec<usize> {
+    let Some(Kind::List(rows)) = root.value("models").map(|models| &models.kind) else {
+        return Vec::new();
+    };
+    rows.iter().map(|row| start(row.value("model").unwrap_or(row))).collect()
+}
+
+const fn start(node: &Node) -> usize {
+    node.at.start
+}
+
+fn invalid(file: &str, text: &str, at: usize, problem: String) -> BookError {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.rsplit('\n').next().unwrap_or(before);
     BookError::Invalid {
         file: file.to_owned(),
-        line: place.line(),
-        column: place.column(),
+        line: before.matches('\n').count() as u64 + 1,
+        column: line.chars().count() as u64 + 1,
         problem,
     }
 }
 
-/// The parser's words for what it expects, as a person would say it.
-fn plainly(problem: &str) -> String {
-    for (parser, plain) in [
-        ("expected sequence start", "expected a list, like [a, b]"),
-        ("expected mapping start", "expected keys with values, like {key: value}"),
-        ("expected string scalar", "expected text"),
-        ("invalid u64", "expected a whole number"),
-        ("invalid boolean", "expected true or false"),
-    ] {
-        if problem == parser {
-            return plain.to_owned();
-        }
-    }
-    let is_reference = ["anchor or alias", "reference to unknown value"];
-    if is_reference.iter().any(|words| problem.contains(words)) {
-        return "in YAML a `*` begins a reference; a model is found by its exact name, and no name \
-                has a `*`"
-            .to_owned();
-    }
-    problem.to_owned()
-}
-
 fn row(raw: RawRow, file: &RawFile, version: &str) -> Result<Row, String> {
-    let model = raw.model.value;
-    let problem = std::iter::once(&model)
+    let model = raw.model;
+    let problem = iter::once(&model)
         .chain(&raw.aliases)
         .find_map(|name| names::model_problem(name))
         .or_else(|| names::provider_problem(raw.provider.as_deref()?))
@@ -210,7 +212,7 @@ fn row(raw: RawRow, file: &RawFile, version: &str) -> Result<Row, String> {
         return Err(format!("the rates of {model:?} {problem}"));
     }
     let long_context = long_context(&model, raw.long_context)?;
-    let provider = raw.provider.or_else(|| file.provider.as_ref().map(|name| name.value.clone()));
+    let provider = raw.provider.or_else(|| file.provider.clone());
     let (from, until) = (raw.from.or(file.from), raw.until.or(file.until));
     if from.zip(until).is_some_and(|(from, until)| until <= from) {
         return Err(format!("{model:?} ends (`until`) before it begins (`from`)"));

@@ -12,7 +12,8 @@ mod imports;
 /// Crates without sockets, runtime, clock and files; and which of ours each may name.
 const PURE: &[(&str, &[&str])] = &[
     ("taximeter-json", &[]),
-    ("taximeter-pricing", &["taximeter-json"]),
+    ("taximeter-yaml", &[]),
+    ("taximeter-pricing", &["taximeter-json", "taximeter-yaml"]),
     ("taximeter-tokenizer", &["taximeter-json"]),
     ("taximeter-fleet", &[]),
     ("taximeter-framing", &["taximeter-json"]),
@@ -45,6 +46,7 @@ const PURE: &[(&str, &[&str])] = &[
             "taximeter-meter",
             "taximeter-pricing",
             "taximeter-tokenizer",
+            "taximeter-yaml",
         ],
     ),
     ("taximeter-sidecar", &["taximeter-config"]),

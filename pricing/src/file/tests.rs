@@ -10,16 +10,22 @@ fn every_mistake_is_named_with_its_place_and_what_is_expected() {
         ),
         ("models: []\nversion: 2026-13-20\n", "2:10: \"2026-13-20\" is not a date; expected one"),
         ("modells: []\n", "1:1: unknown field `modells`"),
-        (&row("colour: red"), "4:3: unknown field `colour`, expected one of model, provider"),
-        (&row("tiers: {gold: {}}"), "4:11: unknown field `gold`, expected one of batch, flex"),
+        (&row("colour: red"), "4:3: unknown field `colour`, expected one of `model`, `provider`"),
+        (&row("tiers: {gold: {}}"), "4:11: unknown field `gold`, expected one of `batch`, `flex`"),
         (&row("from: soon"), "4:9: \"soon\" is not a date; expected one like 2026-11-20"),
         (&row("from: 2027-01-01\n  until: 2027-01-01"), "2:10: \"m\" ends (`until`) before it"),
-        (&row("when: {weather: {}}"), "4:10: unknown variant `weather`, expected one of inference"),
+        (
+            &row("when: {weather: {}}"),
+            "4:10: unknown variant `weather`, expected one of `inference",
+        ),
         (
             &row("when: {speed: {fast: {times: 0}}}"),
-            "4:25: invalid value: string \"0\", expected a",
+            "4:32: invalid value: string \"0\", expected a",
         ),
-        (&rates("inputs: 1"), "3:11: unknown variant `inputs`, expected one of input, input_audio"),
+        (
+            &rates("inputs: 1"),
+            "3:11: unknown variant `inputs`, expected one of `input`, `input_audio`",
+        ),
         (&row("long_context: [{rates: {}}]"), "2:10: each `long_context` of \"m\" needs `over` or"),
         (
             &row("long_context: [{over: 1, at_least: 2, rates: {}}]"),
@@ -190,7 +196,7 @@ fn a_price_is_plain_digits_and_nothing_else() {
         assert!(error.contains("expected a price per 1,000,000 tokens in plain digits"), "{error}");
     }
     let too_fine = error(&rates("input: 0.00000000000000000000001, output: 1"));
-    assert!(too_fine.starts_with("prices.yaml:3:11: "), "{too_fine}");
+    assert!(too_fine.starts_with("prices.yaml:3:18: "), "{too_fine}");
 }
 
 #[test]

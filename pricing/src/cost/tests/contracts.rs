@@ -129,7 +129,7 @@ fn the_upper_bound_is_that_of_the_contract() {
 #[test]
 fn a_mistake_in_fixed_prices_is_told_with_its_place() {
     let fault = PriceBook::fixed("acme", "models:\n- {model: a}\n", "acme.yaml").unwrap_err();
-    assert!(fault.to_string().starts_with("acme.yaml:2:4: "), "{fault}");
+    assert!(fault.to_string().starts_with("acme.yaml:2:3: "), "{fault}");
 }
 
 proptest! {

@@ -1,48 +1,70 @@
 //! Parses YAML text into a tree that keeps the position of each value.
 //!
-//! Scalars stay text. The schema decides their types, so `off`, `1e3` or the digits of a hash are
-//! not changed by YAML's own types.
+//! Scalars stay text. Whoever reads the tree decides their types, so `off`, `1e3` or the digits of a
+//! hash are not changed by YAML's own types.
 
 use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 
-/// The deepest nesting of lists and maps. The deepest key of the schema is at level 5.
+/// The deepest nesting of lists and maps. Neither a configuration nor a price file has half of it.
 const DEPTH_MAX: usize = 32;
 
 /// One value and its bytes in the text.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) at: Range<usize>,
-    pub(crate) kind: Kind,
+pub struct Node {
+    /// Its bytes in the text. Of a list and a map where it begins.
+    pub at: Range<usize>,
+    /// What it is.
+    pub kind: Kind,
 }
 
+/// What a value is.
 #[derive(Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Text, a number, a truth value or a date: as it is written.
     Scalar(String),
     /// An empty value, `~` or `null`.
     Null,
+    /// The items, in order.
     List(Vec<Node>),
+    /// The entries, in order. A key may stand twice.
     Map(Vec<(MapKey, Node)>),
 }
 
 /// A key of a map.
 #[derive(Debug)]
-pub(crate) struct MapKey {
-    pub(crate) name: String,
-    pub(crate) at: Range<usize>,
+pub struct MapKey {
+    /// The key itself.
+    pub name: String,
+    /// Its bytes in the text.
+    pub at: Range<usize>,
 }
 
 /// Why the text is not supported YAML, and where.
 #[derive(Debug)]
-pub(crate) struct SyntaxError {
-    pub(crate) at: Range<usize>,
-    pub(crate) problem: String,
-    pub(crate) expected: &'static str,
+pub struct SyntaxError {
+    /// Where, in bytes.
+    pub at: Range<usize>,
+    /// What is wrong.
+    pub problem: String,
+    /// What would be right.
+    pub expected: &'static str,
+}
+
+impl Node {
+    /// The value of a key, if it is a map that has it.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&Self> {
+        let Kind::Map(entries) = &self.kind else { return None };
+        entries.iter().find_map(|(key, value)| (key.name == name).then_some(value))
+    }
 }
 
 /// The tree of the document in `text`; `None` when the text is empty.
-pub(crate) fn parse(text: &str) -> Result<Option<Node>, SyntaxError> {
+///
+/// Errors: no YAML; tags, aliases, a second document, or deeper than 32 levels.
+pub fn parse(text: &str) -> Result<Option<Node>, SyntaxError> {
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: DEPTH_MAX,
