@@ -3,15 +3,17 @@
 mod cell;
 mod columns;
 mod draft;
+mod lines;
 
 use std::io::Write;
+use std::sync::LazyLock;
 
 use taximeter_ledger::{LedgerId, Record, RequestId};
 
 use self::cell::Cell;
 pub(crate) use self::cell::Kept;
 pub(crate) use self::columns::{COUNT, Set};
-use self::columns::{Column, columns};
+use self::columns::{CellOf, columns};
 pub(crate) use self::draft::Draft;
 use crate::error::WriteError;
 use crate::table::{Field, FieldKind, Layout, ParquetWriter, ROWS_MAX, RowWriter, Rows};
@@ -29,7 +31,7 @@ pub(crate) enum Form {
 
 /// The fields of a record.
 pub(crate) fn fields(form: Form) -> impl Iterator<Item = Field> + Clone {
-    columns_of(form).map(move |column| {
+    columns().filter(move |column| form == Form::Day || !column.is_own).map(move |column| {
         let field = column.field;
         match (form, field.kind) {
             (Form::Export, FieldKind::Uuid) => Field { kind: FieldKind::Text, ..field },
@@ -40,9 +42,11 @@ pub(crate) fn fields(form: Form) -> impl Iterator<Item = Field> + Clone {
     })
 }
 
-fn columns_of(form: Form) -> impl Iterator<Item = &'static Column> + Clone {
-    columns().filter(move |column| form == Form::Day || !column.is_own)
-}
+/// The cells of a row for other programs, and what kind of field each is for.
+static EXPORTED: LazyLock<Vec<(CellOf, FieldKind)>> = LazyLock::new(|| {
+    let cells = columns().filter(|column| !column.is_own).map(|column| column.cell);
+    cells.zip(fields(Form::Export).map(|field| field.kind)).collect()
+});
 
 /// Some records as rows, in the order in which they are added.
 pub struct RecordRows(Rows);
@@ -64,11 +68,7 @@ impl RecordRows {
     pub fn add(&mut self, ledger: LedgerId, record: &Record) -> Result<(), WriteError> {
         let mut row = self.0.row();
         let kept = Kept { ledger, record };
-        let mut kinds = fields(Form::Export).map(|field| field.kind);
-        columns_of(Form::Export).try_for_each(|column| {
-            let kind = kinds.next().unwrap_or(column.field.kind);
-            fill(&mut row, kind, (column.cell)(&kept))
-        })
+        EXPORTED.iter().try_for_each(|(cell, kind)| fill(&mut row, *kind, cell(&kept)))
     }
 
     /// Number of rows.

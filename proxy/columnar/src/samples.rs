@@ -130,7 +130,8 @@ fn seconds() -> impl Strategy<Value = f64> {
         .prop_map(|micros| micros as f64 / 1e6)
 }
 
-fn lines() -> impl Strategy<Value = RecordLine> {
+/// Any line of a cost.
+pub(crate) fn lines() -> impl Strategy<Value = RecordLine> {
     let count = prop_oneof![6 => counts().prop_map(Ok), 1 => option::of(decimals()).prop_map(Err)];
     let prices = (decimals(), option::of(decimals()), option::of(decimals()));
     (count, prices, (texts(), maybe_text(), maybe_text())).prop_map(

@@ -6,8 +6,11 @@ mod dimensions;
 mod request;
 mod usage;
 
-pub(crate) use self::column::Column;
-pub(crate) use self::column::Set;
+use std::slice::Iter;
+use std::sync::LazyLock;
+
+use self::column::Column;
+pub(crate) use self::column::{CellOf, Set};
 
 /// Number of columns.
 pub(crate) const COUNT: usize =
@@ -15,8 +18,11 @@ pub(crate) const COUNT: usize =
 
 /// All columns. They have the names of the members. If a name alone is not clear, it has the name
 /// of the outer object and `_` before it.
-pub(super) fn columns() -> impl Iterator<Item = &'static Column> + Clone {
-    const ALL: [&[Column]; 4] =
-        [&request::COLUMNS, &dimensions::COLUMNS, &usage::COLUMNS, &cost::COLUMNS];
-    ALL.into_iter().flatten()
+pub(super) fn columns() -> Iter<'static, Column> {
+    static ALL: LazyLock<Vec<Column>> = LazyLock::new(|| {
+        let all: [&[Column]; 4] =
+            [&request::COLUMNS, &dimensions::COLUMNS, &usage::COLUMNS, &cost::COLUMNS];
+        all.concat()
+    });
+    ALL.iter()
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use taximeter_ledger::{Counted, RecordCost, Stage};
+use taximeter_ledger::{Counted, RecordCost, RecordLine, Stage};
 
 use crate::record::cell::{Cell, Kept};
 pub(super) use crate::record::draft::Places;
 use crate::record::draft::{CostDraft, Draft};
+use crate::record::lines::json as json_of_lines;
 use crate::table::{Field, FieldKind};
 use crate::value::{Misfit, Value};
 
@@ -96,6 +97,11 @@ pub(super) fn map<K: Serialize + Ord, V: Serialize>(map: &BTreeMap<K, V>) -> Cel
 
 pub(super) fn list(list: &[impl Serialize]) -> Cell<'static> {
     json(&list, list.is_empty())
+}
+
+/// The lines of a cost, or null if there are none.
+pub(super) fn lines(lines: &[RecordLine]) -> Cell<'static> {
+    if lines.is_empty() { Cell::Null } else { Cell::Json(json_of_lines(lines)) }
 }
 
 pub(super) fn counted(record: &Kept<'_>, of: fn(&Counted) -> Option<u64>) -> Cell<'static> {

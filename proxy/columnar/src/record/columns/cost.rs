@@ -1,8 +1,8 @@
 //! Columns of a record: what it costs, where it ran, and what is kept besides.
 
 use super::column::{
-    COST, COST_SCALE, Column, Places, cost, distinct, known, list, map, maybe, places, put, some,
-    text, whole,
+    COST, COST_SCALE, Column, Places, cost, distinct, known, lines, list, map, maybe, places, put,
+    some, text, whole,
 };
 use crate::record::cell::Cell;
 use crate::table::FieldKind;
@@ -41,7 +41,7 @@ pub(super) const COLUMNS: [Column; 21] = [
     distinct(maybe(
         "cost_lines",
         FieldKind::Json,
-        |it| cost(it.cost.as_ref(), |cost| list(&cost.lines)),
+        |it| cost(it.cost.as_ref(), |cost| lines(&cost.lines)),
         |to, it| put(&mut whole(to).lines, it.json()),
     )),
     maybe(
@@ -65,7 +65,7 @@ pub(super) const COLUMNS: [Column; 21] = [
     maybe(
         "cost_known_lines",
         FieldKind::Json,
-        |it| cost(it.cost_known.as_ref(), |cost| list(&cost.lines)),
+        |it| cost(it.cost_known.as_ref(), |cost| lines(&cost.lines)),
         |to, it| put(&mut known(to).lines, it.json()),
     ),
     maybe(

@@ -1,0 +1,139 @@
+//! The lines of a cost as JSON.
+//!
+//! Each row of a file has them, and they are most of what it takes to make a row. So they are written
+//! here, and not by `serde`, which writes the same bytes.
+
+use rust_decimal::Decimal;
+use taximeter_ledger::RecordLine;
+
+/// Bytes that most lines are shorter than.
+const LINE_BYTES: usize = 128;
+/// More than the digits of a `u64`, and than a point with 28 places behind it.
+const NUMBER_BYTES: usize = 32;
+
+/// The list of all lines.
+///
+/// Errors: none, other than those that `serde` has names for.
+pub(super) fn json(lines: &[RecordLine]) -> serde_json::Result<Vec<u8>> {
+    let mut to = Vec::with_capacity(LINE_BYTES * lines.len() + 2);
+    to.push(b'[');
+    for (at, line) in lines.iter().enumerate() {
+        if at > 0 {
+            to.push(b',');
+        }
+        let RecordLine { meter, model, price_match, tokens, quantity, unit, .. } = line;
+        to.extend_from_slice(b"{\"meter\":");
+        text(&mut to, meter)?;
+        for (key, value) in [("model", model.as_deref()), ("price_match", price_match.as_deref())] {
+            if let Some(value) = value {
+                name(&mut to, key);
+                text(&mut to, value)?;
+            }
+        }
+        if let Some(tokens) = tokens {
+            name(&mut to, "tokens");
+            number(&mut to, *tokens, 0);
+        }
+        if let Some(quantity) = quantity {
+            name(&mut to, "quantity");
+            decimal(&mut to, quantity)?;
+        }
+        if let Some(unit) = unit {
+            name(&mut to, "unit");
+            text(&mut to, unit)?;
+        }
+        name(&mut to, "unit_price");
+        decimal(&mut to, &line.unit_price)?;
+        if let Some(price) = &line.list_unit_price {
+            name(&mut to, "list_unit_price");
+            decimal(&mut to, price)?;
+        }
+        name(&mut to, "amount");
+        decimal(&mut to, &line.amount)?;
+        to.push(b'}');
+    }
+    to.push(b']');
+    Ok(to)
+}
+
+fn name(to: &mut Vec<u8>, key: &str) {
+    to.extend_from_slice(b",\"");
+    to.extend_from_slice(key.as_bytes());
+    to.extend_from_slice(b"\":");
+}
+
+fn text(to: &mut Vec<u8>, text: &str) -> serde_json::Result<()> {
+    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        return serde_json::to_writer(to, text);
+    }
+    to.push(b'"');
+    to.extend_from_slice(text.as_bytes());
+    to.push(b'"');
+    Ok(())
+}
+
+fn decimal(to: &mut Vec<u8>, value: &Decimal) -> serde_json::Result<()> {
+    let digits = u64::try_from(value.mantissa()).ok().filter(|_| !value.is_sign_negative());
+    let Some(digits) = digits else { return serde_json::to_writer(to, value) };
+    to.push(b'"');
+    number(to, digits, value.scale() as usize);
+    to.push(b'"');
+    Ok(())
+}
+
+/// A number with so many of its digits behind a point.
+fn number(to: &mut Vec<u8>, mut digits: u64, places: usize) {
+    let mut text = [0; NUMBER_BYTES];
+    let mut length = 0;
+    for byte in text.iter_mut().rev() {
+        // The shortest number has a digit before the point.
+        let shortest = if places > 0 { places + 2 } else { 1 };
+        if digits == 0 && length >= shortest {
+            break;
+        }
+        *byte = if places > 0 && length == places {
+            b'.'
+        } else {
+            let digit = (digits % 10) as u8;
+            digits /= 10;
+            b'0' + digit
+        };
+        length += 1;
+    }
+    to.extend_from_slice(text.get(NUMBER_BYTES - length..).unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::samples::lines;
+
+    proptest! {
+        #[test]
+        fn the_bytes_are_those_of_serde(lines in prop::collection::vec(lines(), 0..4)) {
+            let expected = String::from_utf8(serde_json::to_vec(&lines).unwrap()).unwrap();
+            prop_assert_eq!(String::from_utf8(json(&lines).unwrap()).unwrap(), expected);
+        }
+
+        #[test]
+        fn a_decimal_has_the_digits_of_serde(mantissa: i128, scale in 0_u32..=28, bits in 1..96) {
+            let mantissa = mantissa >> (127 - bits);
+            let value = Decimal::from_i128_with_scale(mantissa, scale);
+            let mut to = Vec::new();
+            decimal(&mut to, &value).unwrap();
+            prop_assert_eq!(to, serde_json::to_vec(&value).unwrap());
+        }
+    }
+
+    #[test]
+    fn zero_and_the_longest_numbers_have_all_their_digits() {
+        for text in ["0", "0.00", "-0", "18446744073709551615", "0.0000000000000000000000000001"] {
+            let value: Decimal = text.parse().unwrap();
+            let mut to = Vec::new();
+            decimal(&mut to, &value).unwrap();
+            assert_eq!(to, serde_json::to_vec(&value).unwrap());
+        }
+    }
+}
