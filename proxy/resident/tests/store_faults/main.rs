@@ -22,7 +22,8 @@ use tempfile::TempDir;
 
 use self::calls::{Fault, Kind};
 
-/// Set it to have each call fail, and not some of them.
+/// Set it to `all` to have each call fail, and not some of them; or to `2/16` for the second of sixteen
+/// shares of them, which together are all.
 const ALL_VARIABLE: &str = "TAXIMETER_TEST_FAULTS";
 /// So many calls of a run fail where not each one does.
 const SOME: usize = 12;
@@ -117,11 +118,11 @@ fn each_call<T: Debug + PartialEq>(
     let (all, done, _) = run(Fault { at: usize::MAX, kind: EIO, is_permanent: false });
     done.expect("no fault");
     assert!(all > 8, "{what}: only {all} calls");
-    let step = if env::var_os(ALL_VARIABLE).is_some() { 1 } else { all.div_ceil(some) };
+    let (first, step) = share().unwrap_or((0, all.div_ceil(some)));
     let (mut failed, mut count) = (0, 0);
     for (turn, (kind, is_permanent)) in KINDS.into_iter().enumerate() {
         // Each kind meets other calls.
-        for at in (turn % step..all).step_by(step) {
+        for at in ((first + turn) % step..all).step_by(step) {
             let fault = Fault { at, kind, is_permanent };
             let (_, done, dir) = run(fault);
             failed += usize::from(done.is_err());
@@ -131,6 +132,15 @@ fn each_call<T: Debug + PartialEq>(
     }
     assert!(failed > count / 4, "{what}: {failed} of {count} were errors");
     println!("{what}: {count} faults at {all} calls, {failed} errors");
+}
+
+/// Which calls fail where the variable is set: the first, and every so many behind it.
+fn share() -> Option<(usize, usize)> {
+    let share = env::var(ALL_VARIABLE).ok()?;
+    let (number, of) = share.split_once('/').unwrap_or(("1", "1"));
+    let [number, of] = [number, of].map(|text| text.parse::<usize>().expect("such as 2/16"));
+    assert!((1..=of).contains(&number), "{ALL_VARIABLE}={share}");
+    Some((number - 1, of))
 }
 
 fn fed(dir: &Path, entries: &[FramedEntry]) -> Result<(), StoreError> {
