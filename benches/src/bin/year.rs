@@ -27,7 +27,7 @@ use taximeter_config::{Config, Durability, OnDamage, OnUnavailable};
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::RoomLimits;
 use taximeter_journal::{AppendError, Journal, Options, Retention};
-use taximeter_ledger::{Charge, Entry, Record, TenantId};
+use taximeter_ledger::{Charge, Entry, Record, RequestId, TenantId};
 use taximeter_store::{
     Cleaner, Feed, Filter, Location, SealPolicy, Sealer, Store, StoreError, feeds,
 };
@@ -95,6 +95,10 @@ fn main() -> Result<()> {
         "{requests} requests were written, none was refused; the bill of each month is exact; \
          {details} of them have details; {seconds} s"
     ));
+    let (found, slowest) = history.look_up()?;
+    say(&format!(
+        "{found} requests, the last one of each of these days, were looked up by id; the slowest in {slowest:.1} ms"
+    ));
     Ok(())
 }
 
@@ -140,6 +144,8 @@ struct History {
     owed: BTreeMap<Date, Decimal>,
     /// Requests by day.
     days: BTreeMap<Date, u64>,
+    /// The last request of each day.
+    last: BTreeMap<Date, RequestId>,
 }
 
 impl History {
@@ -185,6 +191,7 @@ impl History {
             served: 0,
             owed: BTreeMap::new(),
             days: BTreeMap::new(),
+            last: BTreeMap::new(),
         })
     }
 
@@ -217,6 +224,7 @@ impl History {
             let cost = record.cost.as_ref().map(|cost| cost.amount).unwrap_or_default();
             *self.owed.entry(month_of(at)).or_default() += cost;
             *self.days.entry(day_of(at)).or_default() += 1;
+            self.last.insert(day_of(at), record.id);
             self.append(&Entry::Reserve(Box::new(reserve(&record))))?;
             self.append(&Entry::Post(Box::new(record)))?;
         }
@@ -326,5 +334,18 @@ impl History {
         let kept: BTreeMap<_, _> = self.days.iter().filter(|(day, _)| **day >= from).collect();
         ensure!(kept.into_iter().eq(found.iter()), "details are missing: {found:?}");
         Ok(found.values().sum())
+    }
+
+    /// Looks up a request of each day that has details. How many, and the milliseconds of the slowest.
+    fn look_up(&mut self) -> Result<(usize, f64)> {
+        let from = self.store.details_from()?.map_or(Date::MIN, day_of);
+        let (mut found, mut slowest) = (0, 0.0_f64);
+        for id in self.last.range(from..).map(|(_, id)| *id) {
+            let begun = monotonic_nanos();
+            ensure!(self.store.record(id)?.is_some(), "request {id} has no details");
+            slowest = slowest.max((monotonic_nanos() - begun) as f64 / 1e6);
+            found += 1;
+        }
+        Ok((found, slowest))
     }
 }
