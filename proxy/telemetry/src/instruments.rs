@@ -393,8 +393,6 @@ impl Instruments {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-    use std::thread;
     use std::time::Duration;
 
     use super::super::names::key;
@@ -472,8 +470,8 @@ mod tests {
     fn a_series_that_many_ask_for_at_once_takes_one_place() {
         for _ in 0..100 {
             let instruments = Instruments::new(GenAi::V1_41, false).within(10);
-            let barrier = Barrier::new(9 * 4);
-            thread::scope(|scope| {
+            let barrier = std::sync::Barrier::new(9 * 4);
+            std::thread::scope(|scope| {
                 for nth in (0..9).cycle().take(9 * 4) {
                     let (barrier, instruments) = (&barrier, &instruments);
                     scope.spawn(move || {
