@@ -139,6 +139,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "system",
     "telemetry",
     "top",
+    "yaml",
 ];
 
 /// The one group of folders that import each other: a request needs the gateway that it was admitted
