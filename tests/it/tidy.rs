@@ -142,8 +142,7 @@ const PROXY_FOLDERS: &[&str] = &[
     "yaml",
 ];
 
-/// The one group of folders that import each other: a request needs the gateway that it was admitted
-/// under, the connection that it came by, and both need the request.
+/// The one group of folders that import each other: a gateway, its connections and their requests.
 const ONE_ROOM: &[&str] =
     &["proxy/gateway/src/gateway", "proxy/gateway/src/journey", "proxy/gateway/src/listen"];
 
