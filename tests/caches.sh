@@ -20,6 +20,8 @@ uv() {
 # Makes the folder $1 an environment of Python 3.11 with the packages that the file $2 names.
 python_with() {
     local stamp
+    # Its programs name the folder: by the path that stays where a link to it is gone.
+    set -- "$(realpath -m "$1")" "$2"
     stamp=$(sha256sum "$2")
     ! made_from "$1" "$stamp" || return 0
     rm -rf "$1"
