@@ -17,17 +17,24 @@ uv() {
     "$folder/python/bin/uv" --quiet --cache-dir "$folder/cache" "$@"
 }
 
-# Makes the folder $1 an environment of Python 3.11 with the packages that the file $2 names.
+# Makes the folder $1 an environment of Python 3.11 with what uv installs by the arguments behind $2, with the stamp $2.
+environment() {
+    local folder stamp=$2
+    # Its programs name the folder: by the path that stays where a link to it is gone.
+    folder=$(realpath -m "$1")
+    shift 2
+    ! made_from "$folder" "$stamp" || return 0
+    rm -rf "$folder"
+    python3.11 -m venv --without-pip "$folder"
+    uv pip install --python "$folder/bin/python" "$@"
+    echo "$stamp" >"$folder/.made-from"
+}
+
+# The same with the packages that the file $2 names.
 python_with() {
     local stamp
-    # Its programs name the folder: by the path that stays where a link to it is gone.
-    set -- "$(realpath -m "$1")" "$2"
     stamp=$(sha256sum "$2")
-    ! made_from "$1" "$stamp" || return 0
-    rm -rf "$1"
-    python3.11 -m venv --without-pip "$1"
-    uv pip install --python "$1/bin/python" -r "$2"
-    echo "$stamp" >"$1/.made-from"
+    environment "$1" "$stamp" -r "$2"
 }
 
 # What Python compiles when it is first used is kept here: neither beside our files nor in the packages.
