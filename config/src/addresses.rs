@@ -3,11 +3,12 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use taximeter_yaml::{Kind, Node};
+
 use crate::json_schema::{Described, Schema};
 use crate::mistake::Invalid;
 use crate::reader::{List, Location, Read, Reader, Spanned};
 use crate::value::Value;
-use taximeter_yaml::{Kind, Node};
 
 /// The addresses to listen on, at least one. No two of them clash.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use taximeter_yaml::{self as yaml, Kind, Node};
+
 use crate::check;
 use crate::json_schema::{Described, Schema};
 use crate::mistake::{Findings, Mistakes};
@@ -10,7 +12,6 @@ use crate::model::Config;
 use crate::reader::{Location, Read, Reader};
 use crate::running;
 use crate::schema::RawConfig;
-use taximeter_yaml::{self as yaml, Kind, Node};
 
 /// The longest configuration that Taximeter reads, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;

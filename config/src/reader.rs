@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use taximeter_pricing::MeterName;
+use taximeter_yaml::{Kind, MapKey, Node};
 
 use crate::mistake::{Findings, Found, Invalid};
 use crate::value::Value;
-use taximeter_yaml::{Kind, MapKey, Node};
 
 /// The bytes of a value in the text, and the path of its key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

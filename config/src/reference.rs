@@ -7,11 +7,11 @@ mod keys;
 use std::fmt::Write as _;
 
 use taximeter_tests::generated::is_fresh;
+use taximeter_yaml as yaml;
 
 use crate::json_schema::{Allowed, DefaultValue, Effect, Facts, Key, Schema, text};
 use crate::running;
 use keys::{Entry, entries, map};
-use taximeter_yaml as yaml;
 
 const HEAD: &str = "\
 <!-- Made by config/src/reference.rs from the tables of keys in config/src: change those, then run

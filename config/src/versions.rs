@@ -1,12 +1,12 @@
 //! Values that change on a day: one value, or a list of versions in the order of their days.
 
 use jiff::civil::Date;
+use taximeter_yaml::{Kind, Node};
 
 use crate::json_schema::{Described, Schema, required, without};
 use crate::mistake::Invalid;
 use crate::money::Percent;
 use crate::reader::{Location, Optional, Read, Reader, Required, Spanned, keys};
-use taximeter_yaml::{Kind, Node};
 
 /// A value with a first day.
 pub(crate) trait Since {
