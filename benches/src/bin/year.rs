@@ -97,7 +97,8 @@ fn main() -> Result<()> {
     ));
     let (found, slowest) = history.look_up()?;
     say(&format!(
-        "{found} requests, the last one of each of these days, were looked up by id; the slowest in {slowest:.1} ms"
+        "{found} requests, the last one of each of these days, were looked up by id; \
+         the slowest in {slowest:.1} ms"
     ));
     Ok(())
 }
