@@ -105,7 +105,7 @@ use jiff::Timestamp;
 use taximeter_config::{Config, PostgresUrl, Store as Configured};
 
 pub use self::ask::Pages;
-pub use self::audit::{Audited, Sum};
+pub use self::audit::{Audited, SessionSum, Sum};
 pub use self::cursor::{Cursor, Order};
 pub use self::fed::FedStore;
 pub use self::feed::{Entries, Fed, Feed};

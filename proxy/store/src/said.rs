@@ -104,7 +104,7 @@ impl Store {
         for session in sessions {
             let (days, tenant) = ((i64::MIN, i64::MAX), filter.tenant.as_deref());
             let which = WhichSessions { days, tenant, session: Some(session) };
-            self.database.sessions(which, &mut |_, _, sum| {
+            self.database.sessions(which, &mut |_, _, _, sum| {
                 let (first, last) = (sum.first.0, sum.last.0);
                 ends =
                     Some(ends.map_or((first, last), |(from, to)| (from.min(first), to.max(last))));

@@ -74,6 +74,7 @@ fn names_that_no_other_request_has_take_room_in_the_store_and_no_memory() {
             assert_eq!(sum.kept, sum.due);
             sums += 1;
         }
+        Audited::Session(sum) => assert!(sum.is_right(), "{sum:?}"),
         other => panic!("{other:?}"),
     };
     store.audit(|(), _| {}, visit).expect("a store");

@@ -91,7 +91,10 @@ fn content(store: &mut Store) -> Content {
             content.summed += sum.kept.iter().map(|hour| hour.sums.requests).sum::<u64>();
             amounts.extend(sum.kept.iter().filter_map(|hour| hour.sums.cost));
         }
+        Audited::Session(sum) => assert!(sum.is_right(), "{sum:?}"),
         Audited::Correction(_) | Audited::GoneCorrection(_) => {}
+        Audited::UnreadableSessions(error) => panic!("{error}"),
+        Audited::SessionsLeftOut(error) => panic!("{error}"),
         Audited::Unreadable(place, error) => panic!("{place:?}: {error}"),
     };
     store.audit(|(), _| {}, visit).expect("a store that can be read");

@@ -1,6 +1,8 @@
 //! What sessions add up to in a store: always what their requests and corrections say.
 #![cfg(test)]
 
+mod audited;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -147,6 +149,8 @@ fn check(store: &mut Store, expected: &BTreeMap<(String, String), Session>) {
         assert_eq!(store.session(name, None).unwrap(), all);
     }
     assert_eq!(store.session("nobody", None).unwrap(), []);
+    let (_, wrong) = audited::audit(store);
+    assert_eq!(wrong, BTreeMap::new());
 }
 
 /// Records are found by what their clients say, and sums that are split by it are those of the hours.
