@@ -113,6 +113,7 @@ mod scrapers;
 mod sealed_days;
 mod sealed_sessions;
 mod segments;
+mod session_names;
 mod sessions;
 mod sockets;
 mod streams;
