@@ -30,6 +30,7 @@ mod addresses;
 mod admin_tls;
 mod against;
 mod agent_calls;
+mod agent_sheet;
 mod alerts;
 mod answered_errors;
 mod api;
