@@ -31,6 +31,7 @@ mod admin_tls;
 mod against;
 mod agent_calls;
 mod agent_sheet;
+mod agent_tools;
 mod alerts;
 mod answered_errors;
 mod api;
