@@ -86,13 +86,20 @@ fn choose(random: &mut Random) -> (&'static str, Stay) {
     }
 }
 
-/// Asks one request after another until the gateway is gone.
+/// Asks one request after another until the gateway is gone. The last word of `name` is its session.
 fn exchange(gateway: SocketAddr, name: &str, random: &mut Random, requests: &Sender<SentRequest>) {
     for number in 0.. {
         let request_id = format!("{name}-{number}");
         let (body, stay) = choose(random);
         let Ok(mut client) = Client::try_connect(gateway) else { return };
-        let headers = format!("x-request-id: {request_id}\r\n");
+        let session = name.rsplit('-').next().unwrap_or(name);
+        let headers = format!(
+            "x-request-id: {request_id}\r\nuser-agent: codex_exec/0.169.0\r\n\
+             session-id: new-{session}\r\nthread-id: agent-{}\r\n\
+             x-codex-parent-thread-id: new-{session}\r\nx-turn-id: turn-{}\r\n",
+            number % 3,
+            number / 2
+        );
         let asked = client.try_send(&post("/v1/chat/completions", &headers, body));
         let answered = asked.and_then(|()| match stay {
             Stay::No => Ok(false),

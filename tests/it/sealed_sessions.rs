@@ -1,6 +1,7 @@
 //! What sessions of agents cost is the same, to the last digit, before their days are sealed and after,
 //! when what seals is killed, and in a store that is built anew.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -179,4 +180,62 @@ fn sessions_are_the_same_whatever_becomes_of_their_days() {
     assert_eq!(ask(data_dir, &[name(0)]), expected[1]);
     fs::rename(data_dir.join("away"), &day).expect("move it back");
     assert_eq!(shown(data_dir), expected);
+}
+
+/// What `taximeter verify` says. Whether nothing is wrong.
+fn verified(data_dir: &Path) -> (bool, String) {
+    let told = taximeter(["verify", "--data-dir", data_dir.to_str().expect("UTF-8")]);
+    (told.status.success(), String::from_utf8_lossy(&told.stdout).into_owned())
+}
+
+#[test]
+fn a_sum_of_a_session_that_is_not_its_requests_is_named_with_its_day_and_its_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data_dir = folder.path();
+    let requests = DAYS.unsigned_abs() * EACH_DAY;
+    write_journal(data_dir, 1, &(0..requests).flat_map(request).collect::<Vec<_>>());
+    let sums = (0..requests).map(|number| (number / EACH_DAY, number / OF_SESSION));
+    let sums = BTreeSet::from_iter(sums).len();
+    let right = format!("store: {sums} sums of sessions by the day, each equal to its requests\n");
+    let (is_right, told) = verified(data_dir);
+    assert!(is_right && told.contains(&right), "{told}");
+    seal(data_dir, end_of(3), &|| true);
+    let (is_right, told) = verified(data_dir);
+    assert!(is_right && told.contains(&right), "{told}");
+
+    // Of the last day one is gone, and one is of another tenant.
+    let store = rusqlite::Connection::open(data_dir.join("store.sqlite")).expect("a store");
+    let meddle = |statement: &str, session: u32| {
+        let changed = store.execute(statement, [name(session)]).expect(statement);
+        assert_eq!(changed, 1, "{statement}");
+    };
+    meddle("DELETE FROM sessions WHERE session = ?1", 14);
+    meddle("UPDATE sessions SET tenant = 'other' WHERE session = ?1", 12);
+    let (is_right, told) = verified(data_dir);
+    let right = format!("store: {} sums of sessions by the day, ", sums - 2);
+    assert!(!is_right && told.contains(&right), "{told}");
+    let of = |session, tenant: &str| {
+        format!("wrong: the session {} of {tenant} on 2026-11-06 has ", name(session))
+    };
+    let (gone, moved) = (of(14, "acme"), of(12, "acme"));
+    for (of, what) in [
+        (&gone, "nothing in the store, but its requests add up to "),
+        (&moved, "nothing in the store, but its requests add up to "),
+        (&of(12, "other"), "(10 requests, "),
+    ] {
+        assert!(told.lines().any(|line| line.starts_with(of) && line.contains(what)), "{told}");
+    }
+    assert!(told.contains("3 things are wrong."), "{told}");
+    let place = ["--data-dir", data_dir.to_str().expect("UTF-8")];
+    assert!(taximeter(["verify", "--rebuild"].iter().chain(&place)).status.success());
+    assert!(verified(data_dir).0);
+
+    let path = data_dir.join("days/2026-11-02.sessions");
+    let mut bytes = fs::read(&path).expect("a file");
+    let middle = bytes.len() / 3;
+    bytes[middle] ^= 4;
+    fs::write(&path, bytes).expect("to change it");
+    let (is_right, told) = verified(data_dir);
+    let wrong = format!("wrong: {}, which has sessions of 2026-11-02: ", path.display());
+    assert!(!is_right && told.contains(&wrong), "{told}");
 }

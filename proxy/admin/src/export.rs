@@ -193,12 +193,13 @@ impl ExportParams {
                     content.split_by(Some(&by)).ok_or(())
                 };
                 let allowed = if matches!(content, Content::Focus { .. }) { SAID } else { WHOLE };
-                let said = query::read("by", self.by.as_deref(), allowed, split)?;
-                let said = said.unwrap_or_default();
+                let split_by = query::read("by", self.by.as_deref(), allowed, split)?;
+                let split_by = split_by.unwrap_or_default();
                 let period = self.period(&Zone::UTC, now)?;
                 let (strict, age_max) = self.window(content.has_events())?;
                 let tenant = self.tenant;
-                let job = ExportJob { content, period, tenant, said, now, age_max, strict, terms };
+                let job =
+                    ExportJob { content, period, tenant, split_by, now, age_max, strict, terms };
                 Ok(Job::Export(job))
             }
         }

@@ -128,7 +128,7 @@ struct RecordFilter {
     upstream: Option<String>,
     key: Option<String>,
     label: Option<String>,
-    said: dimensions::Filter,
+    dimensions: dimensions::Filter,
     without: Vec<Dimension>,
 }
 
@@ -151,7 +151,7 @@ pub(super) async fn records(
     let pending_entries = gateway.pending_entries();
     let answer = ask(&gateway, move |store, deadline| {
         let matches = |record: &Record| filter.matches(record);
-        let period = store.narrowed(&period, &filter.said)?;
+        let period = store.narrowed(&period, &filter.dimensions)?;
         let page = store.page(&period, start, pages, matches, || deadline.has_passed())?;
         let next = page.next.map(|cursor| cursor.to_string());
         let details_from = store.details_from()?;
@@ -230,13 +230,13 @@ impl RecordsParams {
             label: query::read("label", self.label.as_deref(), LABEL, |label| {
                 if label.contains('=') { Ok(label.to_owned()) } else { Err(()) }
             })?,
-            said: self.said(hasher)?,
+            dimensions: self.dimensions(hasher)?,
             without: query::read("without", self.without.as_deref(), WITHOUT, without)?
                 .unwrap_or_default(),
         })
     }
 
-    fn said(&self, hasher: Option<&Hasher>) -> Result<dimensions::Filter, ApiError> {
+    fn dimensions(&self, hasher: Option<&Hasher>) -> Result<dimensions::Filter, ApiError> {
         let tag = query::read("tag", self.tag.as_deref(), dimensions::Filter::TAG, |tag| {
             if dimensions::Filter::is_tag(tag) { Ok(tag.to_owned()) } else { Err(()) }
         })?;
@@ -260,7 +260,7 @@ impl RecordFilter {
             && self.upstream.as_ref().is_none_or(|name| *name == record.upstream)
             && self.key.as_ref().is_none_or(|id| Some(id) == record.key_id.as_ref())
             && self.label.as_ref().is_none_or(|label| has_label(record, label))
-            && self.said.matches(record.dimensions.as_deref())
+            && self.dimensions.matches(record.dimensions.as_deref())
             && self.without.iter().all(|dimension| lacks(record, dimension))
     }
 }
@@ -271,8 +271,8 @@ impl RecordFilter {
 fn without(text: &str) -> Result<Vec<Dimension>, ()> {
     let grouping: Grouping = text.parse().map_err(|_| ())?;
     let is_optional = |dimension: &Dimension| {
-        use Dimension::{Key, Label, Model, Said};
-        matches!(dimension, Key | Model | Label(_) | Said(_))
+        use Dimension::{FromClient, Key, Label, Model};
+        matches!(dimension, Key | Model | Label(_) | FromClient(_))
     };
     let dimensions = grouping.dimensions();
     if dimensions.iter().all(is_optional) { Ok(dimensions.to_vec()) } else { Err(()) }
@@ -291,7 +291,9 @@ fn lacks(record: &Record, dimension: &Dimension) -> bool {
         Dimension::Key => record.key_id.is_none(),
         Dimension::Model => record.response_model.is_none() && record.request_model.is_none(),
         Dimension::Label(name) => !record.labels.contains_key(name),
-        Dimension::Said(of) => record.dimensions.as_ref().is_none_or(|it| of.value(it).is_none()),
+        Dimension::FromClient(of) => {
+            record.dimensions.as_ref().is_none_or(|it| of.value(it).is_none())
+        }
         _ => false,
     }
 }

@@ -263,8 +263,8 @@ pub(super) async fn usage(
         if parts > LINES_MAX {
             return Err(ApiError::Lines { lines: parts, max: LINES_MAX });
         }
-        let (said, tenant) = (&by.grouping.said(), tenant.as_deref());
-        let scope = Scope { period, zone: &zone, unit, tenant, now, said };
+        let (split_by, tenant) = (&by.grouping.split_by(), tenant.as_deref());
+        let scope = Scope { period, zone: &zone, unit, tenant, now, split_by };
         let status = store.status(period, now)?;
         let mut biller = Biller::new(period, zone.clone(), by.grouping.clone());
         let mut quantities =

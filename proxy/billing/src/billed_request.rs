@@ -40,7 +40,7 @@ pub struct BilledRequest<'a> {
     /// The cost, or its known part (`at_least`). `None` means unknown, never zero.
     pub cost: Option<&'a RecordCost>,
     /// What the client says of it.
-    pub said: Option<&'a Dimensions>,
+    pub dimensions: Option<&'a Dimensions>,
 }
 
 impl<'a> From<&'a Record> for BilledRequest<'a> {
@@ -61,7 +61,7 @@ impl<'a> From<&'a Record> for BilledRequest<'a> {
             output_tokens: record.usage.output_tokens,
             reasoning_output_tokens: record.usage.reasoning_output_tokens,
             cost: record.owed(),
-            said: record.dimensions.as_deref(),
+            dimensions: record.dimensions.as_deref(),
         };
         if record.is_pending() { row.pending() } else { row }
     }

@@ -24,7 +24,7 @@ pub(crate) fn key(tenant: &str, hour: &str) -> HourKey {
         currency: Some("USD".to_owned()),
         correction: false,
         late: false,
-        said: BTreeMap::new(),
+        dimensions: BTreeMap::new(),
     }
 }
 

@@ -213,7 +213,7 @@ impl GpuShares {
             currency: None,
             correction: false,
             late: false,
-            said: BTreeMap::new(),
+            dimensions: BTreeMap::new(),
         }
     }
 }
@@ -252,7 +252,7 @@ fn hours_of(period: Period, zone: &Zone) -> impl Iterator<Item = (Timestamp, Per
 fn shared_out(whole: u128, weights: BTreeMap<HourKey, Weight>) -> Vec<(HourKey, u128)> {
     let mut groups: BTreeMap<HourKey, Vec<(HourKey, Weight)>> = BTreeMap::new();
     for (key, weight) in weights {
-        let group = HourKey { said: BTreeMap::new(), ..key.clone() };
+        let group = HourKey { dimensions: BTreeMap::new(), ..key.clone() };
         groups.entry(group).or_default().push((key, weight));
     }
     let weighed = groups.into_values().map(|parts| {

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
+use crate::client_dimension::{ClientDimension, SplitBy};
 use crate::hours::HourKey;
 use crate::period::Month;
-use crate::said::{SaidBy, SaidDimension};
 use crate::zone::{Unit, Zone};
 
 /// One property of requests that can split a bill.
@@ -36,7 +36,7 @@ pub enum Dimension {
     /// A label of the key, by name.
     Label(String),
     /// What the client says.
-    Said(SaidDimension),
+    FromClient(ClientDimension),
 }
 
 /// What the requests of one line have in common: the first instant if grouped by time, and the
@@ -87,7 +87,7 @@ impl Dimension {
             Self::Day => Some(zone.date_of(key.hour).to_string()),
             Self::Hour => Some(zone.minute(zone.begun(Unit::Hour, key.hour))),
             Self::Label(name) => key.labels.get(name).cloned(),
-            Self::Said(dimension) => key.said.get(dimension).cloned(),
+            Self::FromClient(dimension) => key.dimensions.get(dimension).cloned(),
         }
     }
 }
@@ -109,7 +109,7 @@ impl FromStr for Dimension {
             "hour" => Self::Hour,
             other => match (other.strip_prefix("label:"), other.parse()) {
                 (Some(name), _) if !name.is_empty() => Self::Label(name.to_owned()),
-                (_, Ok(dimension)) => Self::Said(dimension),
+                (_, Ok(dimension)) => Self::FromClient(dimension),
                 _ => return Err(GroupError::Unknown(other.to_owned())),
             },
         })
@@ -131,7 +131,7 @@ impl fmt::Display for Dimension {
             Self::Day => "day",
             Self::Hour => "hour",
             Self::Label(name) => return write!(f, "label:{name}"),
-            Self::Said(dimension) => return dimension.fmt(f),
+            Self::FromClient(dimension) => return dimension.fmt(f),
         })
     }
 }
@@ -210,12 +210,12 @@ impl Grouping {
 
     /// What clients say, among the dimensions.
     #[must_use]
-    pub fn said(&self) -> SaidBy {
-        let said = |dimension: &Dimension| match dimension {
-            Dimension::Said(said) => Some(said.clone()),
+    pub fn split_by(&self) -> SplitBy {
+        let from_client = |dimension: &Dimension| match dimension {
+            Dimension::FromClient(dimension) => Some(dimension.clone()),
             _ => None,
         };
-        self.0.iter().filter_map(said).collect()
+        self.0.iter().filter_map(from_client).collect()
     }
 
     /// The shortest unit of time among the dimensions. `None` if there is none.

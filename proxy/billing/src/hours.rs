@@ -14,7 +14,7 @@ use taximeter_ledger::{Completion, Correction, RecordCost, RecordLine};
 use taximeter_pricing::Source;
 
 use crate::billed_request::BilledRequest;
-use crate::said::{SaidBy, SaidDimension};
+use crate::client_dimension::{ClientDimension, SplitBy};
 use crate::sums::{Sums, add_exactly};
 use crate::zone::Zone;
 
@@ -53,7 +53,7 @@ pub struct HourKey {
     pub late: bool,
     /// What clients say of the requests. Empty unless sums are split by that.
     #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
-    pub said: BTreeMap<SaidDimension, String>,
+    pub dimensions: BTreeMap<ClientDimension, String>,
 }
 
 /// The sums of an hour.
@@ -107,14 +107,14 @@ impl HourKey {
             currency: row.cost.map(|cost| cost.currency.clone()),
             correction: false,
             late: false,
-            said: BTreeMap::new(),
+            dimensions: BTreeMap::new(),
         }
     }
 
     /// The key of `row`, where sums are split by what clients say as well.
     #[must_use]
-    pub fn split(row: &BilledRequest<'_>, by: &SaidBy) -> Self {
-        Self { said: by.values(row.said), ..Self::of(row) }
+    pub fn split(row: &BilledRequest<'_>, by: &SplitBy) -> Self {
+        Self { dimensions: by.values(row.dimensions), ..Self::of(row) }
     }
 }
 

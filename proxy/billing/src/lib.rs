@@ -39,6 +39,7 @@
 mod allowance;
 mod bill;
 mod billed_request;
+mod client_dimension;
 mod closing;
 mod credit;
 mod difference;
@@ -52,7 +53,6 @@ mod period;
 mod quantities;
 mod render;
 mod running_hour;
-mod said;
 mod statement;
 mod statement_series;
 mod sums;
@@ -61,6 +61,7 @@ mod zone;
 pub use allowance::Allowances;
 pub use bill::{Bill, BillError, BillLine, Biller};
 pub use billed_request::BilledRequest;
+pub use client_dimension::{ClientDimension, SplitBy};
 pub use closing::{
     Closing, Finality, GONE_AFTER, GatewayProgress, LostRequests, PeriodStatus, REQUEST_MAX,
     SILENT_AFTER, SettledUntil, SilentGateway, WaitedGateway, closing,
@@ -79,7 +80,6 @@ pub use quantities::{Quantities, QuantityLine, Split};
 pub use render::text;
 pub use render::{csv, csv_cell, invoice, json, printable, table};
 pub use running_hour::{CostLines, RunningHour, RunningTotals};
-pub use said::{SaidBy, SaidDimension};
 pub use statement::{
     STATEMENT_VERSION, Statement, StatementBefore, StatementFault, StatementJournal, StatementLine,
 };

@@ -186,7 +186,7 @@ mod tests {
             output_tokens: Some(3),
             reasoning_output_tokens: Some(0),
             cost: Some(cost),
-            said: None,
+            dimensions: None,
         }
     }
 

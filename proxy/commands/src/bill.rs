@@ -114,7 +114,7 @@ pub(crate) fn run(
             if let Some(zone) = args.period.zone.named().filter(|zone| !zone.is_utc()) {
                 return Err(Failure::ExportZone(zone.clone()));
             }
-            let said = content.split_by(args.by.as_ref()).ok_or(Failure::ExportBy)?;
+            let split_by = content.split_by(args.by.as_ref()).ok_or(Failure::ExportBy)?;
             let period = args.period.period(&Zone::UTC, now)?;
             let mut store = ledger.open(feeds)?.store;
             if let Some(tenant) = &tenant {
@@ -122,7 +122,7 @@ pub(crate) fn run(
                 found.as_deref().map(complain);
             }
             let (age_max, strict) = args.export.window(&content)?;
-            let job = Job { content, period, tenant, said, now, age_max, strict, terms };
+            let job = Job { content, period, tenant, split_by, now, age_max, strict, terms };
             return export::run(&mut store, &job, args.output.as_deref(), out);
         }
     };

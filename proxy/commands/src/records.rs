@@ -56,7 +56,7 @@ pub(crate) struct RecordsArgs {
     tenant: Option<String>,
 
     #[command(flatten)]
-    said: SaidArgs,
+    dimensions: DimensionArgs,
 
     /// Only requests admitted at or after this date or RFC 3339 time
     #[arg(long, value_name = "TIME")]
@@ -84,7 +84,7 @@ pub(crate) struct RecordsArgs {
 
 /// What clients say of requests
 #[derive(Debug, Clone, Args)]
-struct SaidArgs {
+struct DimensionArgs {
     /// Only requests of this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -111,7 +111,7 @@ fn tag(text: &str) -> Result<String, String> {
     is_tag.then(|| text.to_owned()).ok_or_else(|| format!("write {}", dimensions::Filter::TAG))
 }
 
-impl SaidArgs {
+impl DimensionArgs {
     /// The filter. Writes to `notes` if a name may be hashed and the key cannot be read.
     fn filter(&self, ledger: &Ledger, notes: &mut dyn Write) -> io::Result<dimensions::Filter> {
         let Self { session, agent, client, end_user, tag } = self.clone();
@@ -143,7 +143,7 @@ pub(crate) fn run(
     if named.store.is_empty()? {
         notes.write_all(ledger.empty(&named).as_bytes())?;
     }
-    let wanted = args.said.filter(ledger, notes)?;
+    let wanted = args.dimensions.filter(ledger, notes)?;
     let mut pause = if args.follow { Some(Pause::new().map_err(Failure::Wait)?) } else { None };
     let mut retry = RETRY_MIN;
     let again = |store: &mut Store, fault: Option<Failure>| {

@@ -274,7 +274,7 @@ impl NewHours {
             output_tokens: None,
             reasoning_output_tokens: None,
             cost: None,
-            said: None,
+            dimensions: None,
         };
         for (key, hour) in corrected(&row, correction) {
             self.hours.add(key, hour);

@@ -3,6 +3,7 @@
 //! All implementations give the same answers. Shared code is outside: reading entries (`batch`,
 //! `post`), adding them up per hour (`batch::Hours`), feeding (`feed`) and questions (`ask`).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -11,7 +12,6 @@ use taximeter_billing::export::Entries;
 use taximeter_billing::{GatewayProgress, Hour, HourKey, LostRequests, Period};
 pub use taximeter_columnar::AdmissionKey;
 use taximeter_ledger::{Correction, LedgerId, Place, Position, Record, RefusalCount};
-use taximeter_sessions::DaySum;
 
 use super::batch::{Added, Batch};
 use super::behind::{Behind, EntryPage, Lacked};
@@ -19,7 +19,7 @@ use super::error::StoreError;
 use super::gone::GoneDay;
 use super::granularity::Granularity;
 use super::post::Post;
-use super::sessions::{WhichSessions, is_of};
+use super::sessions::{SessionVisitor, WhichSessions, is_of};
 
 /// What a store has, as nobody feeds it now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,13 +164,18 @@ pub trait Database: fmt::Debug + Send {
         visit: &mut dyn FnMut(HourKey, Hour) -> ControlFlow<()>,
     ) -> Result<(), StoreError>;
 
-    /// Shows what sessions add up to, with their tenant and their name, in the order of both: a sum for each
-    /// day of a session.
+    /// Shows what sessions add up to, in the order of tenant and name: a sum for each day of a session.
     fn sessions(
         &mut self,
         which: WhichSessions<'_>,
-        visit: &mut dyn FnMut(&str, &str, DaySum) -> ControlFlow<()>,
+        visit: &mut SessionVisitor<'_>,
     ) -> Result<(), StoreError>;
+
+    /// The files that have sums of sessions, by the first instant of their day: their paths in the data
+    /// directory.
+    fn session_files(&mut self) -> Result<BTreeMap<i64, String>, StoreError> {
+        Ok(BTreeMap::new())
+    }
 
     /// Shows each request that was admitted in `period`, in order of admission.
     fn posts(

@@ -100,7 +100,7 @@ impl Form {
             output_tokens: numbers.output_tokens,
             reasoning_output_tokens: numbers.reasoning_output_tokens,
             cost: self.numbers.cost(),
-            said: None,
+            dimensions: None,
         };
         if self.is_pending { row.pending() } else { row }
     }

@@ -89,7 +89,7 @@ impl<'a> Post<'a> {
             output_tokens: view.output_tokens,
             reasoning_output_tokens: view.reasoning_output_tokens,
             cost: self.owed(),
-            said: view.dimensions.as_deref(),
+            dimensions: view.dimensions.as_deref(),
         };
         if view.flags.contains(&Flag::Pending) { row.pending() } else { row }
     }

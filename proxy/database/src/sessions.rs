@@ -1,6 +1,7 @@
 //! Requests of sessions, added up by session and UTC day of admission.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use taximeter_ledger::{Correction, End, Place, PostBytes, join_payload};
 use taximeter_sessions::{DaySum, RunningRequest};
@@ -33,6 +34,9 @@ pub struct WhichSessions<'a> {
     pub session: Option<&'a str>,
 }
 
+/// Sees what a session adds up to on a day: the first instant of the day, the tenant, the name, the sum.
+pub type SessionVisitor<'a> = dyn FnMut(i64, &str, &str, DaySum) -> ControlFlow<()> + 'a;
+
 /// Sums in one order always, so that those who write several rows at the same time never wait for each
 /// other in a circle.
 pub type Sums = BTreeMap<SessionDay, DaySum>;
@@ -62,14 +66,14 @@ impl NewSessions {
 
     /// The same of a request that no batch has.
     pub fn add_read(&mut self, post: &Post<'_>) {
-        if let Some((day, request)) = of_session(post) {
+        if let Some((day, request)) = session_of(post) {
             add(&mut self.requests, day, DaySum::of(&request));
         }
     }
 
     /// Adds a correction that was not in the store, of the request `post`.
     pub fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
-        if let Some((day, request)) = of_session(post) {
+        if let Some((day, request)) = session_of(post) {
             add(&mut self.corrections, day, DaySum::corrected(&request, correction));
         }
     }
@@ -101,8 +105,9 @@ pub fn is_of(post: &Post<'_>, session: &str) -> bool {
     dimensions.and_then(|dimensions| dimensions.session.as_deref()) == Some(session)
 }
 
-/// The session of a request on its day, if its client names one.
-fn of_session<'a>(post: &'a Post<'_>) -> Option<(SessionDay, RunningRequest<'a>)> {
+/// The session of a request on its day, and what its sum needs to know, if its client names one.
+#[must_use]
+pub fn session_of<'a>(post: &'a Post<'_>) -> Option<(SessionDay, RunningRequest<'a>)> {
     let view = post.view();
     let dimensions = view.dimensions.as_deref()?;
     let day = SessionDay {

@@ -72,16 +72,19 @@ impl Filter {
 
     /// Whether a request is wanted of which its client says this.
     #[must_use]
-    pub fn matches(&self, said: Option<&Dimensions>) -> bool {
-        let Some(said) = said else { return self.is_empty() };
+    pub fn matches(&self, dimensions: Option<&Dimensions>) -> bool {
+        let Some(dimensions) = dimensions else { return self.is_empty() };
         let is_one_of = |names: &Option<Names>, value: &Option<String>| {
             names.as_ref().is_none_or(|names| value.as_ref().is_some_and(|it| names.contains(it)))
         };
-        is_one_of(&self.session, &said.session)
-            && is_one_of(&self.agent, &said.agent)
-            && is_one_of(&self.end_user, &said.end_user)
-            && self.client.as_ref().is_none_or(|client| is_client(client, said.client.as_deref()))
-            && self.tag.as_ref().is_none_or(|tag| has_tag(said, tag))
+        is_one_of(&self.session, &dimensions.session)
+            && is_one_of(&self.agent, &dimensions.agent)
+            && is_one_of(&self.end_user, &dimensions.end_user)
+            && self
+                .client
+                .as_ref()
+                .is_none_or(|client| is_client(client, dimensions.client.as_deref()))
+            && self.tag.as_ref().is_none_or(|tag| has_tag(dimensions, tag))
     }
 }
 
@@ -93,8 +96,8 @@ fn is_client(asked: &str, client: Option<&str>) -> bool {
 
 /// Whether a request has a tag. The name of a tag may have an `=` as well, so the whole text is
 /// compared.
-fn has_tag(said: &Dimensions, tag: &str) -> bool {
-    said.tags.iter().any(|(name, value)| {
+fn has_tag(dimensions: &Dimensions, tag: &str) -> bool {
+    dimensions.tags.iter().any(|(name, value)| {
         tag.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('=')) == Some(value)
     })
 }
@@ -105,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn said() -> Dimensions {
+    fn sample() -> Dimensions {
         Dimensions {
             session: Some("s-1".to_owned()),
             agent: Some("a-1".to_owned()),
@@ -130,7 +133,7 @@ mod tests {
 
     #[test]
     fn each_filter_takes_its_value_and_no_other() {
-        let (said, nothing) = (said(), Dimensions::default());
+        let (dimensions, nothing) = (sample(), Dimensions::default());
         for (name, good, bad) in [
             ("session", &["s-1"][..], &["s-2", "s", ""][..]),
             ("agent", &["a-1"], &["s-1"]),
@@ -139,15 +142,15 @@ mod tests {
             ("tag", &["team=a=b"], &["team=a", "team=a=", "b", "team=b"]),
         ] {
             for value in good {
-                assert!(filter(name, value).matches(Some(&said)), "{name} {value}");
+                assert!(filter(name, value).matches(Some(&dimensions)), "{name} {value}");
             }
             for value in bad {
-                assert!(!filter(name, value).matches(Some(&said)), "{name} {value}");
+                assert!(!filter(name, value).matches(Some(&dimensions)), "{name} {value}");
             }
             assert!(!filter(name, good[0]).matches(Some(&nothing)));
             assert!(!filter(name, good[0]).matches(None) && !filter(name, good[0]).is_empty());
         }
-        assert!(Filter::default().matches(Some(&said)) && Filter::default().matches(None));
+        assert!(Filter::default().matches(Some(&dimensions)) && Filter::default().matches(None));
     }
 
     #[test]
@@ -180,8 +183,8 @@ mod tests {
             agent: Some(agent.to_owned()),
             ..Asked::default()
         };
-        assert!(Filter::new(both("a-1"), None).matches(Some(&said())));
-        assert!(!Filter::new(both("a-2"), None).matches(Some(&said())));
+        assert!(Filter::new(both("a-1"), None).matches(Some(&sample())));
+        assert!(!Filter::new(both("a-2"), None).matches(Some(&sample())));
     }
 
     #[test]

@@ -35,22 +35,22 @@ pub(crate) enum Form {
 type Value<'a> = Result<Option<Cow<'a, str>>, Dropped>;
 
 impl Form {
-    /// What `said` says.
+    /// What `given` says.
     ///
     /// # Errors
     /// It cannot be taken.
-    pub(crate) fn read(self, said: &str) -> Value<'_> {
+    pub(crate) fn read(self, given: &str) -> Value<'_> {
         match self {
-            Self::Name => borrowed(name(said)),
-            Self::EndUser => borrowed(text(said, END_USER_BYTES_MAX)),
-            Self::Tag => borrowed(text(said, TAG_BYTES_MAX)),
-            Self::JsonName(member) => named(json_member(said, member)?),
-            Self::JsonKind(member) => Ok(json_member(said, member)?.and_then(|it| kind(&it))),
-            Self::ClaudeSession => claude_session(said),
-            Self::AnthropicUser if is_claude_codes(said) => Ok(None),
-            Self::AnthropicUser => borrowed(text(said, END_USER_BYTES_MAX)),
-            Self::Baggage(entry) => borrowed(baggage(said, entry).map_or(Ok(None), name)),
-            Self::Subagent => Ok(said.ends_with("subagent").then_some(Cow::Borrowed("subagent"))),
+            Self::Name => borrowed(name(given)),
+            Self::EndUser => borrowed(text(given, END_USER_BYTES_MAX)),
+            Self::Tag => borrowed(text(given, TAG_BYTES_MAX)),
+            Self::JsonName(member) => named(json_member(given, member)?),
+            Self::JsonKind(member) => Ok(json_member(given, member)?.and_then(|it| kind(&it))),
+            Self::ClaudeSession => claude_session(given),
+            Self::AnthropicUser if is_claude_codes(given) => Ok(None),
+            Self::AnthropicUser => borrowed(text(given, END_USER_BYTES_MAX)),
+            Self::Baggage(entry) => borrowed(baggage(given, entry).map_or(Ok(None), name)),
+            Self::Subagent => Ok(given.ends_with("subagent").then_some(Cow::Borrowed("subagent"))),
             Self::Nothing => Ok(None),
         }
     }
@@ -61,9 +61,9 @@ fn borrowed(read: Result<Option<&str>, Dropped>) -> Value<'_> {
 }
 
 /// Checks a name that may be our copy.
-fn named(said: Option<Cow<'_, str>>) -> Value<'_> {
-    let Some(said) = said else { return Ok(None) };
-    Ok(name(&said)?.is_some().then_some(said))
+fn named(given: Option<Cow<'_, str>>) -> Value<'_> {
+    let Some(given) = given else { return Ok(None) };
+    Ok(name(&given)?.is_some().then_some(given))
 }
 
 /// The word of what a request is for, where that is not the next turn.
@@ -129,8 +129,8 @@ fn baggage<'a>(all: &'a str, entry: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn read(form: Form, said: &str) -> Result<Option<String>, Dropped> {
-        form.read(said).map(|read| read.map(Cow::into_owned))
+    fn read(form: Form, given: &str) -> Result<Option<String>, Dropped> {
+        form.read(given).map(|read| read.map(Cow::into_owned))
     }
 
     fn some(text: &str) -> Result<Option<String>, Dropped> {

@@ -315,7 +315,7 @@ fn a_configuration_adds_places_that_come_first_and_names_tags() {
 
 proptest! {
     #[test]
-    fn whatever_is_said_names_are_short_and_of_few_characters(
+    fn whatever_is_sent_names_are_short_and_of_few_characters(
         headers in prop::collection::vec((
             prop::sample::select(vec![
                 "session-id", "x-session-id", "x-parent-session-id", "thread-id", "user-agent",
@@ -330,8 +330,8 @@ proptest! {
         let told = names.read_headers(all()).finish(&[], Some(&user));
         let dimensions = told.dimensions.clone().unwrap_or_default();
         let Dimensions { session, agent, parent_agent, turn, .. } = &*dimensions;
-        for said in [session, agent, parent_agent, turn].into_iter().flatten() {
-            prop_assert_eq!(name(said), Ok(Some(&**said)));
+        for value in [session, agent, parent_agent, turn].into_iter().flatten() {
+            prop_assert_eq!(name(value), Ok(Some(&**value)));
         }
         prop_assert!(agent.is_none() || agent != parent_agent || agent.as_deref() == Some("root"));
         prop_assert_eq!(session.is_some(), dimensions.session_source.is_some());

@@ -1,7 +1,7 @@
 //! What an export contains, and the names of its files.
 
 use taximeter_billing::export::{FocusVersion, Format};
-use taximeter_billing::{Dimension, Grouping, SaidBy};
+use taximeter_billing::{Dimension, Grouping, SplitBy};
 
 /// The content and format of an export.
 #[derive(Debug, Clone)]
@@ -32,11 +32,11 @@ impl Content {
 
     /// What the charges of this content are split by, if they can be split by `by`: FOCUS has columns
     /// for what clients say, and all else of it is in its rows.
-    pub fn split_by(&self, by: Option<&Grouping>) -> Option<SaidBy> {
-        let Some(by) = by else { return Some(SaidBy::default()) };
-        let is_said = |dimension: &Dimension| matches!(dimension, Dimension::Said(_));
-        let can = matches!(self, Self::Focus { .. }) && by.dimensions().iter().all(is_said);
-        can.then(|| by.said())
+    pub fn split_by(&self, by: Option<&Grouping>) -> Option<SplitBy> {
+        let Some(by) = by else { return Some(SplitBy::default()) };
+        let is_from_client = |dimension: &Dimension| matches!(dimension, Dimension::FromClient(_));
+        let can = matches!(self, Self::Focus { .. }) && by.dimensions().iter().all(is_from_client);
+        can.then(|| by.split_by())
     }
 
     /// Media type.

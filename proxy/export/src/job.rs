@@ -4,7 +4,7 @@ use std::io::Write;
 
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::export::{ExportError, OutsideWindow, file_name};
-use taximeter_billing::{BillError, Period, PeriodError, SaidBy};
+use taximeter_billing::{BillError, Period, PeriodError, SplitBy};
 use taximeter_store::terms::{Scope, Terms};
 use taximeter_store::{Filter, StoreError};
 
@@ -25,7 +25,7 @@ pub struct Job {
     /// Only this tenant, if set.
     pub tenant: Option<String>,
     /// What charges are split by, beside what their rows have. Records have it anyway.
-    pub said: SaidBy,
+    pub split_by: SplitBy,
     /// The current time. It decides what GPUs cost so far, and that the period is not over.
     pub now: Timestamp,
     /// The highest age of an event that the receiver takes, in place of the one that is known of it.
@@ -94,6 +94,6 @@ impl Job {
     /// Which part of the ledger it is about; by UTC, as FOCUS wants it.
     pub(super) fn scope(&self) -> Scope<'_> {
         let scope = Scope::in_utc(self.period, self.tenant.as_deref(), self.now);
-        Scope { said: &self.said, ..scope }
+        Scope { split_by: &self.split_by, ..scope }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use taximeter_billing::SaidBy;
+use taximeter_billing::SplitBy;
 use taximeter_billing::export::{
     BillItem, Charge, ExportTotals, FocusVersion, FocusWriter, Format, RecordWriter, charges,
 };
@@ -60,7 +60,7 @@ fn written(
         }
         Content::Parquet => parquet(store, job, out, &mut totals, step)?,
         Content::Focus { parquet, version, issuer } => {
-            let writer = focus(*parquet, out, (*version, issuer), &job.said)?;
+            let writer = focus(*parquet, out, (*version, issuer), &job.split_by)?;
             focus_rows(store, job, writer, &mut totals, step)?;
         }
     }
@@ -83,7 +83,7 @@ fn focus<'a>(
     parquet: bool,
     out: &'a mut Output<'a>,
     (version, issuer): (FocusVersion, &str),
-    by: &SaidBy,
+    by: &SplitBy,
 ) -> Result<FocusWriter<&'a mut Output<'a>>, ExportFault> {
     if parquet {
         Ok(FocusWriter::parquet(out, version, issuer, by)?)

@@ -34,9 +34,8 @@ use taximeter_database::error::StoreError;
 use taximeter_database::gone::GoneDay;
 use taximeter_database::granularity::Granularity;
 use taximeter_database::post::Post;
-use taximeter_database::sessions::WhichSessions;
+use taximeter_database::sessions::{SessionVisitor, WhichSessions};
 use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
-use taximeter_sessions::DaySum;
 
 use self::corrector::{Claim, Obstacle};
 use self::fault::Fault;
@@ -277,7 +276,7 @@ impl Database for Postgres {
     fn sessions(
         &mut self,
         which: WhichSessions<'_>,
-        visit: &mut dyn FnMut(&str, &str, DaySum) -> ControlFlow<()>,
+        visit: &mut SessionVisitor<'_>,
     ) -> Result<(), StoreError> {
         self.ask(|link| sessions::visit(link, which, visit))
     }

@@ -1,9 +1,8 @@
 //! What sessions add up to by day, as rows.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
-use taximeter_database::sessions::{NewSessions, WhichSessions};
+use taximeter_database::sessions::{NewSessions, SessionVisitor, WhichSessions};
 use taximeter_sessions::DaySum;
 use tokio_postgres::types::Type;
 
@@ -23,13 +22,10 @@ const SET: &str = "
     ON CONFLICT (day, tenant, session) DO UPDATE SET sum = excluded.sum";
 /// In the order of bytes, whatever the database's own is.
 const SUMS: &str = "
-    SELECT tenant, session, sum
+    SELECT tenant, session, sum, day
     FROM taximeter.sessions
     WHERE day >= $1 AND day < $2 AND ($3 IS NULL OR tenant = $3) AND ($4 IS NULL OR session = $4)
     ORDER BY tenant COLLATE \"C\", session COLLATE \"C\", day";
-
-/// Sees a sum of a session.
-pub(super) type Visitor<'a> = dyn FnMut(&str, &str, DaySum) -> ControlFlow<()> + 'a;
 
 /// Adds to the sums that are here. Needs an open change.
 pub(super) fn add(link: &Link, new: NewSessions) -> Result<(), Fault> {
@@ -81,7 +77,7 @@ pub(super) fn add(link: &Link, new: NewSessions) -> Result<(), Fault> {
 pub(super) fn visit(
     link: &Link,
     which: WhichSessions<'_>,
-    visit: &mut Visitor<'_>,
+    visit: &mut SessionVisitor<'_>,
 ) -> Result<(), Fault> {
     if !schema::is_there(link, "sessions")? {
         return Ok(());
@@ -96,6 +92,6 @@ pub(super) fn visit(
     ];
     link.each(SUMS, &given, |row| {
         let sum = DaySum::decode(row.try_get(2)?).map_err(Fault::unreadable)?;
-        Ok(visit(row.try_get(0)?, row.try_get(1)?, sum))
+        Ok(visit(row.try_get(3)?, row.try_get(0)?, row.try_get(1)?, sum))
     })
 }

@@ -30,6 +30,11 @@ impl AgentSet {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
+    /// Whether there may be more than are told apart.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= AGENTS_MAX
+    }
+
     /// As numbers, in order.
     pub(crate) fn numbers(&self) -> impl ExactSizeIterator<Item = u32> {
         self.0.iter().copied()

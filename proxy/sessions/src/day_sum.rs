@@ -3,7 +3,7 @@
 //! A store keeps one for each session and day, and adds to it as requests settle.
 
 use jiff::Timestamp;
-use taximeter_billing::{self as billing, BilledRequest};
+use taximeter_billing::{self as billing, BilledRequest, add_exactly};
 use taximeter_ledger::{Correction, RequestId};
 
 use crate::agent_set::AgentSet;
@@ -123,6 +123,35 @@ impl DaySum {
         }
         self.context_tokens_max = self.context_tokens_max.max(other.context_tokens_max);
         self.agents.add(&other.agents);
+    }
+
+    /// Whether [`add`](Self::add) of `other` keeps its cost: it is of the same currency, and the sum has
+    /// no more digits than can be kept. Otherwise the result depends on the order.
+    #[must_use]
+    pub fn adds_exactly(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.currency, &other.currency);
+        (ours.is_none() || theirs.is_none() || ours == theirs)
+            && match (self.sums.cost, other.sums.cost) {
+                (Some(a), Some(b)) => add_exactly(a, b).is_some(),
+                _ => true,
+            }
+    }
+
+    /// Whether both are sums of the same requests, in whatever order these were added; `with_cost` says
+    /// whether their costs are looked at.
+    #[must_use]
+    pub fn is_of_same_requests(&self, other: &Self, with_cost: bool) -> bool {
+        let is_full = self.agents.is_full() && other.agents.is_full();
+        let mut same = other.clone();
+        if is_full {
+            same.agents.clone_from(&self.agents);
+        }
+        if !with_cost {
+            same.currency.clone_from(&self.currency);
+            same.sums.cost = self.sums.cost;
+            same.sums.unknown_cost_requests = self.sums.unknown_cost_requests;
+        }
+        *self == same
     }
 
     /// How many agents there are; 64 stands for more. Requests whose client names none are one.

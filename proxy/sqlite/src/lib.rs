@@ -68,6 +68,7 @@ mod sessions;
 mod shrink;
 mod statements;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
@@ -83,9 +84,8 @@ use taximeter_database::error::StoreError;
 use taximeter_database::gone::GoneDay;
 use taximeter_database::granularity::Granularity;
 use taximeter_database::post::Post;
-use taximeter_database::sessions::WhichSessions;
+use taximeter_database::sessions::{SessionVisitor, WhichSessions};
 use taximeter_ledger::{Correction, LedgerId, Position, Record, RefusalCount};
-use taximeter_sessions::DaySum;
 
 use self::handle::Adding;
 use self::known::Known;
@@ -293,9 +293,14 @@ impl Database for Sqlite {
     fn sessions(
         &mut self,
         which: WhichSessions<'_>,
-        visit: &mut dyn FnMut(&str, &str, DaySum) -> ControlFlow<()>,
+        visit: &mut SessionVisitor<'_>,
     ) -> Result<(), StoreError> {
         self.ask_all(|connection, days| sessions::visit(connection, days, which, visit))
+    }
+
+    fn session_files(&mut self) -> Result<BTreeMap<i64, String>, StoreError> {
+        let files = self.ask(days::all_sessions)?.into_iter();
+        Ok(files.map(|file| (file.day, format!("{}/{}", days::FOLDER, file.name))).collect())
     }
 
     fn session_posts(

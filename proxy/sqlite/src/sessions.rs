@@ -7,7 +7,8 @@ use std::fs::File;
 use std::ops::ControlFlow;
 
 use rusqlite::{Connection, OptionalExtension, Rows, Statement};
-use taximeter_database::sessions::{NewSessions, Sums, WhichSessions};
+use taximeter_database::day::date_of;
+use taximeter_database::sessions::{NewSessions, SessionVisitor, Sums, WhichSessions};
 use taximeter_sessions::{DaySum, SessionRow, SessionRows};
 
 use super::ask::{bytes, unreadable};
@@ -83,9 +84,6 @@ const OF_REQUESTS: Questions = questions!("sessions");
 const OF_CORRECTIONS: Questions = questions!("session_changes");
 const BOTH: [&Questions; 2] = [&OF_REQUESTS, &OF_CORRECTIONS];
 
-/// Sees a sum of a session.
-pub(super) type Visitor<'a> = dyn FnMut(&str, &str, DaySum) -> ControlFlow<()> + 'a;
-
 /// Whether the tables are there.
 pub(super) fn are_kept(connection: &Connection) -> rusqlite::Result<bool> {
     kept_tables::has(connection, "session_files")
@@ -129,7 +127,7 @@ pub(super) fn visit(
     connection: &Connection,
     days: &Days,
     which: WhichSessions<'_>,
-    visit: &mut Visitor<'_>,
+    visit: &mut SessionVisitor<'_>,
 ) -> rusqlite::Result<()> {
     if !are_kept(connection)? {
         return Ok(());
@@ -179,7 +177,7 @@ impl OfDays<'_> {
         &self,
         period: (i64, i64),
         session: &str,
-        visit: &mut Visitor<'_>,
+        visit: &mut SessionVisitor<'_>,
     ) -> rusqlite::Result<()> {
         let mut found = Vec::new();
         for day in self.days(period)? {
@@ -202,16 +200,17 @@ impl OfDays<'_> {
                     }
                 }
             }
-            found.extend(of_day);
+            found.extend(of_day.into_iter().map(|(tenant, sum)| (tenant, day, sum)));
         }
         // Those of a tenant stay in the order of their days.
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let _ = found.into_iter().try_for_each(|(tenant, sum)| visit(&tenant, session, sum));
+        found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+        let _ =
+            found.into_iter().try_for_each(|(tenant, day, sum)| visit(day, &tenant, session, sum));
         Ok(())
     }
 
     /// All sums. Each file and each table is in order, so only the next one of each is held.
-    fn all(&self, period: (i64, i64), visit: &mut Visitor<'_>) -> rusqlite::Result<()> {
+    fn all(&self, period: (i64, i64), visit: &mut SessionVisitor<'_>) -> rusqlite::Result<()> {
         let of_days = self.days(period)?;
         let mut statements = Vec::with_capacity(BOTH.len() * of_days.len());
         for day in &of_days {
@@ -286,8 +285,9 @@ impl Source<'_> {
             Self::Rows(rows) => match rows.next()? {
                 None => None,
                 Some(row) => {
-                    let sum = read(bytes(row, 2)?)?;
-                    Some(SessionRow { tenant: row.get(0)?, session: row.get(1)?, sum })
+                    let (tenant, session): (String, String) = (row.get(0)?, row.get(1)?);
+                    let sum = read(bytes(row, 2)?, (day, &tenant, &session))?;
+                    Some(SessionRow { tenant, session, sum })
                 }
             },
         };
@@ -302,8 +302,8 @@ impl Source<'_> {
 }
 
 impl Next {
-    fn show(self, visit: &mut Visitor<'_>) -> ControlFlow<()> {
-        visit(&self.key.0, &self.key.1, *self.sum)
+    fn show(self, visit: &mut SessionVisitor<'_>) -> ControlFlow<()> {
+        visit(self.day, &self.key.0, &self.key.1, *self.sum)
     }
 }
 
@@ -354,12 +354,15 @@ fn tenants(connection: &Connection, table: &Questions, day: i64) -> rusqlite::Re
 fn sum_of(
     connection: &Connection,
     table: &Questions,
-    key: (i64, &String, &str),
+    key: (i64, &str, &str),
 ) -> rusqlite::Result<Option<DaySum>> {
     let mut sum = connection.prepare_cached(table.sum)?;
-    sum.query_row(key, |row| read(bytes(row, 0)?)).optional()
+    sum.query_row(key, |row| read(bytes(row, 0)?, key)).optional()
 }
 
-fn read(sum: &[u8]) -> rusqlite::Result<DaySum> {
-    DaySum::decode(sum).map_err(|error| unreadable(2, error))
+fn read(sum: &[u8], (day, tenant, session): (i64, &str, &str)) -> rusqlite::Result<DaySum> {
+    DaySum::decode(sum).map_err(|error| {
+        let of = format!("the sum of the session {session} of {tenant} on {}", date_of(day));
+        unreadable(2, format!("{of}: {error}"))
+    })
 }

@@ -1,6 +1,10 @@
-//! Checks a store: whether its sums are those of its requests and corrections. Bills are made from
-//! the sums, and nobody looks at the requests behind them.
+//! Checks a store: whether its sums are those of its requests and corrections. Bills and lists of sessions
+//! are made from the sums, and nobody looks at the requests behind them.
 
+mod runs;
+mod session_sums;
+
+use std::io;
 use std::ops::ControlFlow;
 use std::thread;
 
@@ -8,15 +12,19 @@ use jiff::Timestamp;
 use taximeter_billing::{Hour, HourKey, Period};
 use taximeter_database::batch::Hours;
 use taximeter_database::database::{AdmissionKey, Filter, Written};
+use taximeter_database::day::day_of;
 use taximeter_database::error::StoreError;
 use taximeter_database::granularity::Granularity;
 use taximeter_database::post::Post;
 use taximeter_ledger::{Correction, DecodeError, Place};
 use taximeter_system::lanes::Lanes;
 
+use self::session_sums::{Compared, DueSessions, OfSessions};
 use super::Store;
 use super::ask::PAGE_RECORDS_MAX;
 use super::details::GoneDays;
+
+pub use self::session_sums::SessionSum;
 
 /// Sums that are gathered before they are compared, and those of one hour more.
 const SUMS_MAX: usize = 4096;
@@ -34,6 +42,13 @@ pub enum Audited<'a, T> {
     GoneCorrection(&'a Correction),
     /// What bills are made of.
     Sum(Sum<'a>),
+    /// What lists of sessions are made of.
+    Session(SessionSum<'a>),
+    /// The sums of sessions of some days cannot be read.
+    UnreadableSessions(StoreError),
+    /// The sums of sessions are not compared any more: there are too many for memory, and no temporary file
+    /// for the rest of them.
+    SessionsLeftOut(io::Error),
 }
 
 /// What a store says of one combination in one hour, and what it should say. Several parts where a
@@ -54,6 +69,7 @@ struct AuditPage<T> {
     gathered: T,
     /// What they add up to.
     due: Hours,
+    sessions: OfSessions,
     unreadable: Vec<(Place, DecodeError)>,
 }
 
@@ -61,6 +77,8 @@ struct AuditPage<T> {
 struct AuditProgress {
     /// What the requests from `from` on add up to, as far as they have been read.
     due: Hours,
+    /// The same by session and day.
+    sessions: DueSessions,
     from: Timestamp,
     /// Hour of the last of them.
     last: Timestamp,
@@ -96,7 +114,8 @@ impl Store {
         let mut start = AdmissionKey { at: all.since(), id: Vec::new() };
         let (from, last) = (Timestamp::MIN, Timestamp::MIN);
         let gone = GoneDays::of(self)?;
-        let mut progress = AuditProgress { due: Hours::default(), from, last, gone };
+        let sessions = DueSessions::new(self.database.session_files()?);
+        let mut progress = AuditProgress { due: Hours::default(), sessions, from, last, gone };
         let mut written = Written::default();
         loop {
             let limit = PAGE_RECORDS_MAX;
@@ -112,8 +131,8 @@ impl Store {
         for (page, _) in lanes {
             self.audit_page(page, &mut progress, visit)?;
         }
-        let AuditProgress { mut due, from, gone, .. } = progress;
-        self.audit_sums((from, Timestamp::MAX), (&mut due, &gone), visit)?;
+        self.audit_sums(Timestamp::MAX, &mut progress, visit)?;
+        self.audit_sessions(i64::MAX, &mut progress, visit)?;
         self.database.gone_corrections(&mut |it| visit(Audited::GoneCorrection(it)))
     }
 
@@ -127,29 +146,36 @@ impl Store {
         for (place, fault) in page.unreadable {
             visit(Audited::Unreadable(place, fault));
         }
+        progress.sessions.add(page.sessions);
         for (key, parts) in page.due.take() {
-            let AuditProgress { due, from, last, gone } = progress;
-            if key.hour != *last && due.count() >= SUMS_MAX {
-                self.audit_sums((*from, key.hour), (due, gone), visit)?;
-                *from = key.hour;
+            let AuditProgress { due, sessions, last, .. } = progress;
+            let ends_days = sessions.is_due(*last, key.hour);
+            if ends_days || (key.hour != *last && due.count() >= SUMS_MAX) {
+                self.audit_sums(key.hour, progress, visit)?;
             }
-            *last = key.hour;
-            due.add_parts(key, parts);
+            if ends_days {
+                self.audit_sessions(day_of(key.hour.as_microsecond()), progress, visit)?;
+            }
+            progress.last = key.hour;
+            progress.due.add_parts(key, parts);
         }
         Ok(())
     }
 
-    /// Whole hours, of which `due` has the requests.
+    /// Whole hours up to `to`, of which `progress` has the requests.
     fn audit_sums<T>(
         &mut self,
-        (from, to): (Timestamp, Timestamp),
-        (due, gone): (&mut Hours, &GoneDays),
+        to: Timestamp,
+        progress: &mut AuditProgress,
         visit: &mut impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
+        let AuditProgress { due, sessions, from, gone, .. } = progress;
+        let from = std::mem::replace(from, to);
         // What ends before it begins has nothing.
         let Ok(period) = Period::new(from, to) else { return Ok(()) };
         self.database.corrections(period, None, &mut |post, correction| {
             due.add_correction(post, correction);
+            sessions.add_correction(post, correction);
             visit(Audited::Correction(correction));
             ControlFlow::Continue(())
         })?;
@@ -174,6 +200,23 @@ impl Store {
         }
         Ok(())
     }
+
+    /// Sessions of whole days up to `to`, of which `progress` has the requests and corrections.
+    fn audit_sessions<T>(
+        &mut self,
+        to: i64,
+        progress: &mut AuditProgress,
+        visit: &mut impl FnMut(Audited<'_, T>),
+    ) -> Result<(), StoreError> {
+        let AuditProgress { sessions, gone, .. } = progress;
+        sessions.compare(&mut *self.database, (to, gone), &mut |compared| {
+            visit(match compared {
+                Compared::Sum(sum) => Audited::Session(sum),
+                Compared::Unreadable(error) => Audited::UnreadableSessions(error),
+                Compared::LeftOut(error) => Audited::SessionsLeftOut(error),
+            });
+        })
+    }
 }
 
 impl<T: Default> AuditPage<T> {
@@ -182,12 +225,14 @@ impl<T: Default> AuditPage<T> {
             posts: page.count(),
             gathered: T::default(),
             due: Hours::default(),
+            sessions: OfSessions::default(),
             unreadable: Vec::new(),
         };
         for (place, payload) in page.iter() {
             match Post::read(place, payload) {
                 Ok(post) => {
                     read.due.add_post(&post);
+                    read.sessions.add_post(&post);
                     gather(&mut read.gathered, &post);
                 }
                 Err(fault) => read.unreadable.push((place, fault)),

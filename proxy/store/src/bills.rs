@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 
 use jiff::Timestamp;
 use taximeter_billing::{
-    Bill, BillError, Biller, Grouping, Invoice, Invoicer, Period, PeriodError, SaidBy, TooLarge,
+    Bill, BillError, Biller, Grouping, Invoice, Invoicer, Period, PeriodError, SplitBy, TooLarge,
     Unit, Zone, csv, invoice, json, printable, table,
 };
 
@@ -157,7 +157,7 @@ impl BillJob {
     where
         E: From<StoreError> + From<BillError> + From<PeriodError> + From<TooLarge>,
     {
-        // It comes first: what is said to be final is in the sums.
+        // It comes first: what is split_by to be final is in the sums.
         let status = Some(store.status(self.period, self.now)?);
         let mut invoicer = Invoicer::new(self.period, self.zone.clone(), self.now);
         let (scope, cut) = (self.scope(), Some(invoicer.recent_since()));
@@ -176,8 +176,8 @@ impl BillJob {
         let status = Some(store.status(self.period, self.now)?);
         let by = self.by.clone().unwrap_or_default();
         let mut biller = Biller::new(self.period, self.zone.clone(), by);
-        let said = self.by.as_ref().map(Grouping::said).unwrap_or_default();
-        let scope = Scope { said: &said, ..self.scope() };
+        let split_by = self.by.as_ref().map(Grouping::split_by).unwrap_or_default();
+        let scope = Scope { split_by: &split_by, ..self.scope() };
         let credits = self
             .terms
             .sums(store, scope, None, |key, hour| Ok::<_, E>(biller.add_hour(key, hour)?))?;
@@ -194,7 +194,7 @@ impl BillJob {
             unit: self.unit(),
             tenant: self.tenant.as_deref(),
             now: self.now,
-            said: SaidBy::NONE,
+            split_by: SplitBy::NONE,
         }
     }
 }

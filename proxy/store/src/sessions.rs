@@ -34,7 +34,7 @@ impl Store {
     ) -> Result<Option<Listing>, StoreError> {
         let which = WhichSessions { days: whole_days(period), tenant, session: None };
         let (mut top, mut count, mut is_whole) = (Top::new(by, most), 0_u64, true);
-        self.database.sessions(which, &mut |tenant, session, sum| {
+        self.database.sessions(which, &mut |_, tenant, session, sum| {
             top.add(tenant, session, sum);
             count += 1;
             is_whole = !count.is_multiple_of(LOOK_SUMS) || !enough();
@@ -63,7 +63,7 @@ impl Store {
         let days = (i64::MIN, i64::MAX);
         let which = WhichSessions { days, tenant, session: Some(session) };
         let mut found: Vec<(String, Vec<DaySum>)> = Vec::new();
-        self.database.sessions(which, &mut |tenant, _, sum| {
+        self.database.sessions(which, &mut |_, tenant, _, sum| {
             match found.last_mut().filter(|(known, _)| known == tenant) {
                 Some((_, sums)) => sums.push(sum),
                 None => found.push((tenant.to_owned(), vec![sum])),

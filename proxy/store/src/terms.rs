@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use taximeter_billing::{
     Allowances, BillError, Credit, GpuShares, Hour, HourKey, Period, PeriodError, RequestRun,
-    SaidBy, Unit, Zone, hour_of,
+    SplitBy, Unit, Zone, hour_of,
 };
 use taximeter_config::{Config, Upstream};
 use taximeter_pricing::{Allowance, Dated, GpuPrice};
@@ -47,14 +47,14 @@ pub struct Scope<'a> {
     /// The current time. GPUs cost up to it.
     pub now: Timestamp,
     /// What the bill distinguishes of what clients say.
-    pub said: &'a SaidBy,
+    pub split_by: &'a SplitBy,
 }
 
 impl<'a> Scope<'a> {
     /// For months in UTC, as exports have them.
     pub const fn in_utc(period: Period, tenant: Option<&'a str>, now: Timestamp) -> Self {
         static UTC: Zone = Zone::UTC;
-        Self { period, zone: &UTC, unit: Unit::Month, tenant, now, said: SaidBy::NONE }
+        Self { period, zone: &UTC, unit: Unit::Month, tenant, now, split_by: SplitBy::NONE }
     }
 }
 
@@ -150,7 +150,7 @@ impl Terms {
         let (zone, of) = (scope.zone.clone(), self.allowances.clone());
         let mut allowances = Allowances::new(scope.period, zone, of);
         if let Some(before) = allowances.before() {
-            let before = Scope { period: before, said: SaidBy::NONE, ..scope };
+            let before = Scope { period: before, split_by: SplitBy::NONE, ..scope };
             self.owed(store, before, granularity, |_, key, hour| {
                 Ok::<_, E>(allowances.add_before(key, hour)?)
             })?;
@@ -180,8 +180,8 @@ impl Terms {
                 None => visit(Origin::Ledger, key, hour),
             };
             match granularity {
-                _ if !scope.said.is_empty() => {
-                    store.split_hours(part, scope.tenant, scope.said, visit)?;
+                _ if !scope.split_by.is_empty() => {
+                    store.split_hours(part, scope.tenant, scope.split_by, visit)?;
                 }
                 None => store.hours(part, scope.tenant, visit)?,
                 Some(granularity) => store.sums(part, scope.tenant, granularity, visit)?,
@@ -223,7 +223,7 @@ impl Terms {
                 input_tokens: row.input_tokens,
                 output_tokens: row.output_tokens,
             };
-            let key = HourKey::split(row, scope.said);
+            let key = HourKey::split(row, scope.split_by);
             for shares in &mut shares {
                 shares.add(&key, &run);
             }

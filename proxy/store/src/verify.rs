@@ -5,6 +5,7 @@ mod compare;
 mod error;
 mod findings;
 mod refusals;
+mod session_sums;
 pub mod statement_journals;
 mod statements;
 mod tally;

@@ -6,7 +6,7 @@ use std::env;
 use std::fs;
 use std::iter;
 
-use taximeter_ledger::Entry;
+use taximeter_ledger::{Dimensions, Entry};
 use taximeter_store::samples::{record, segment};
 use taximeter_store::{Audited, Feed, Store};
 
@@ -23,8 +23,8 @@ const GROWTH_MAX: u64 = 6 << 20;
 /// What reading all of it adds: requests are read on several threads, and compared with the sums of some
 /// hours.
 const AUDIT_MAX: u64 = 48 << 20;
-/// What a request takes in the store, in bytes: mostly its names, and an hour of its own.
-const REQUEST_BYTES_MAX: u64 = 1_600;
+/// What a request takes in the store, in bytes: mostly its names, an hour and a session of its own.
+const REQUEST_BYTES_MAX: u64 = 1_900;
 
 /// The most memory that this process has taken so far, in bytes.
 fn peak() -> u64 {
@@ -44,6 +44,12 @@ fn feed(last: u32) -> Feed<'static> {
             record.response_model = Some(format!("answered/model-{number}"));
             record.service_tier = Some(format!("tier-{number}"));
             record.finish_reasons = vec![format!("reason-{number}")];
+            record.dimensions = Dimensions {
+                session: Some(format!("5f3f0c3a-4c1e-4d55-9a6b-{number:012}")),
+                agent: Some(format!("agent-{number}")),
+                ..Dimensions::default()
+            }
+            .if_any();
             Entry::Post(Box::new(record))
         });
         segment(first.into(), entries)
@@ -67,18 +73,22 @@ fn names_that_no_other_request_has_take_room_in_the_store_and_no_memory() {
     store.catch_up(&mut [feed(requests)]).expect("a journal");
     let fed = peak();
 
-    let (mut posts, mut sums) = (0, 0);
+    let (mut posts, mut sums, mut sessions) = (0, 0, 0);
     let visit = |audited: Audited<'_, ()>| match audited {
         Audited::Posts(count, ()) => posts += count,
         Audited::Sum(sum) => {
             assert_eq!(sum.kept, sum.due);
             sums += 1;
         }
+        Audited::Session(sum) => {
+            assert!(sum.is_right(), "{sum:?}");
+            sessions += 1;
+        }
         other => panic!("{other:?}"),
     };
     store.audit(|(), _| {}, visit).expect("a store");
     let audited = peak();
-    assert_eq!((posts, sums), (requests as usize, requests as usize));
+    assert_eq!([posts, sums, sessions], [requests as usize; 3]);
 
     drop(store);
     let length = fs::metadata(folder.path().join("store.sqlite")).expect("a store").len();

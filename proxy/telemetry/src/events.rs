@@ -4,8 +4,8 @@ mod access;
 mod background;
 mod config;
 mod dialect;
+mod from_client;
 mod ledger;
-mod said;
 mod sent;
 mod tls;
 
@@ -30,11 +30,11 @@ pub use self::access::RequestEnded;
 pub use self::background::{CompletionDelayed, RequestCompleted};
 pub use self::config::{ConfigRejected, ConfigReloaded};
 pub use self::dialect::{DialectGuessed, QuestionRefused, UpstreamRecognised};
+pub use self::from_client::{DimensionDropped, NameKeyMissing, SpoofedHeader};
 pub use self::ledger::{
     ClockTurned, DetailsRemoved, EntryLost, EntryRejected, HistoryRemoved, JournalChanged,
     LedgerSlow, NotSealed, RequestDied, RoomTurned, Sealed, StoreFailed,
 };
-pub use self::said::{DimensionDropped, NameKeyMissing, SpoofedHeader};
 pub use self::sent::{EventsPushed, TelemetryPushed};
 pub use self::tls::CertificateReloaded;
 

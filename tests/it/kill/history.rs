@@ -6,7 +6,7 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
-use taximeter_ledger::{Checkpoint, End, Entry, Settled};
+use taximeter_ledger::{Checkpoint, Dimensions, End, Entry, Record, Settled};
 use taximeter_store::{SealPolicy, Sealer, Store};
 
 use super::judge::{self, Met, SentRequest};
@@ -43,6 +43,7 @@ impl History {
         for entry in &mut entries {
             if let Entry::Post(record) = entry {
                 record.end = End::Complete;
+                record.dimensions = dimensions(number_of(record));
             }
         }
         let now = begin + DAY * i32::try_from(days).expect("few");
@@ -84,15 +85,37 @@ impl History {
         let expected = (requests, input, output, cost);
         let place = ["--data-dir", data_dir.to_str().expect("UTF-8")];
         assert_eq!(billed(&place), expected);
+        let sessions = judge::sessions(data_dir, &all);
 
         seal_all(data_dir);
         assert_eq!(billed(&place), expected);
         assert_eq!(records(data_dir), all);
+        assert_eq!(judge::sessions(data_dir, &all), sessions);
         let verified = taximeter(["verify"].iter().chain(&place));
         let said = String::from_utf8_lossy(&verified.stdout);
         assert!(said.ends_with("Nothing is wrong.\n"), "{said}");
         met
     }
+}
+
+/// The number of a request.
+fn number_of(record: &Record) -> u32 {
+    let number = record.request_id.strip_prefix("r-").and_then(|number| number.parse().ok());
+    number.expect("a number")
+}
+
+/// What the client of a request says: sessions of several days and agents. Some have none.
+fn dimensions(number: u32) -> Option<Box<Dimensions>> {
+    let agent = format!("agent-{}", number % 3);
+    let dimensions = Dimensions {
+        session: (!number.is_multiple_of(5)).then(|| format!("old-{}", number / 9)),
+        parent_agent: (agent != "agent-0").then(|| "agent-0".to_owned()),
+        agent: Some(agent),
+        turn: Some(format!("turn-{}", number / 2)),
+        client: Some("codex/0.169".to_owned()),
+        ..Dimensions::default()
+    };
+    dimensions.if_any()
 }
 
 /// The first instant of the day.

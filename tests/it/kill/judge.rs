@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use rust_decimal::Decimal;
 use serde_json::Value;
 use taximeter_tokenizer::estimate;
 
@@ -70,6 +71,7 @@ pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, requests: &[SentRe
     assert!(lost.is_empty(), "answered and not billed: {lost:?}");
     assert!(twice.is_empty(), "twice on the ledger: {twice:?}");
     assert!(verified.ends_with("Nothing is wrong.\n"), "{verified}");
+    assert!(sessions(data_dir, &records).len() > 1, "no sessions");
     let met = Met { finished: finished.len(), died: ended("gateway_died") };
     for (request_id, written) in log {
         // Reserved before it was sent, so it must have ended on the ledger, one way or another.
@@ -89,6 +91,30 @@ pub(super) fn judge(kills: usize, data_dir: &Path, log: &Log, requests: &[SentRe
     let unasked: Vec<_> = by_request.keys().filter(|id| !asked.contains(*id)).collect();
     assert!(unasked.is_empty(), "never asked: {unasked:?}");
     met
+}
+
+/// What sessions add up to, as the command says, and as these records do: number of requests, and cost.
+/// Fails if they differ.
+pub(super) fn sessions(data_dir: &Path, records: &[Value]) -> BTreeMap<String, (u64, Decimal)> {
+    let cost = |cost: &Value| cost.as_str().map_or(Decimal::ZERO, |it| it.parse().expect("a cost"));
+    let mut of_records = BTreeMap::<_, (u64, Decimal)>::new();
+    for record in records {
+        let Some(session) = record["session"].as_str() else { continue };
+        let (requests, costs) = of_records.entry(session.to_owned()).or_default();
+        *requests += 1;
+        *costs += cost(&record["cost"]["amount"]) + cost(&record["cost_known"]["amount"]);
+    }
+    let place = data_dir.to_str().expect("UTF-8");
+    let period = ["--from", "2020-01-01", "--to", "2040-01-01", "--limit", "1000"];
+    let words = ["sessions", "--json", "--data-dir", place].into_iter().chain(period);
+    let told = taximeter(words).stdout;
+    let told: Value = serde_json::from_slice(&told).expect("JSON");
+    let listed = told["sessions"].as_array().expect("a list").iter().map(|session| {
+        let name = session["session"].as_str().expect("a name").to_owned();
+        (name, (session["requests"].as_u64().expect("a number"), cost(&session["cost"])))
+    });
+    assert_eq!(listed.collect::<BTreeMap<_, _>>(), of_records);
+    of_records
 }
 
 /// What the gateway's own command says of the whole ledger.

@@ -9,7 +9,8 @@ use maud::{Markup, html};
 use rust_decimal::Decimal;
 use serde::Deserialize;
 use taximeter_billing::{
-    BillError, Covered, Credit, Invoice, InvoiceLine, Invoicer, Period, SaidBy, TenantInvoice, Unit,
+    BillError, Covered, Credit, Invoice, InvoiceLine, Invoicer, Period, SplitBy, TenantInvoice,
+    Unit,
 };
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::terms::{Scope, Terms};
@@ -55,8 +56,14 @@ pub(super) async fn bill(
         let of = tenant.clone();
         let invoice = ask(&gateway, move |store, deadline| {
             let tenant = of.as_deref();
-            let scope =
-                Scope { period, zone: &zone, unit: Unit::Month, tenant, now, said: SaidBy::NONE };
+            let scope = Scope {
+                period,
+                zone: &zone,
+                unit: Unit::Month,
+                tenant,
+                now,
+                split_by: SplitBy::NONE,
+            };
             let status = Some(store.status(period, now)?);
             let mut invoicer = Invoicer::new(period, zone.clone(), now);
             let too_large = |tenant: &str| BillError::Overflow { tenant: tenant.to_owned() };

@@ -3,8 +3,8 @@
 
 use jiff::Timestamp;
 use taximeter_billing::{
-    Bill, BillError, Biller, Dimension, Grouping, Hour, HourKey, Invoice, Invoicer, Period, SaidBy,
-    Unit, Zone,
+    Bill, BillError, Biller, Dimension, Grouping, Hour, HourKey, Invoice, Invoicer, Period,
+    SplitBy, Unit, Zone,
 };
 use taximeter_store::Store;
 use taximeter_store::terms::{Scope, Terms};
@@ -72,8 +72,14 @@ impl Spend {
         let mut invoicer = Invoicer::new(month, zone.clone(), now);
         let mut adding = SpendBuilder::new(question);
         let is_month = month == span.period;
-        let scope =
-            Scope { period: span.period, zone, unit: span.step, tenant, now, said: SaidBy::NONE };
+        let scope = Scope {
+            period: span.period,
+            zone,
+            unit: span.step,
+            tenant,
+            now,
+            split_by: SplitBy::NONE,
+        };
         let cut = is_month.then(|| invoicer.recent_since());
         let credits = terms.sums(store, scope, cut, |key, hour| {
             deadline.check()?;
@@ -85,8 +91,14 @@ impl Spend {
         let month_credits = if is_month {
             credits.clone()
         } else {
-            let scope =
-                Scope { period: month, zone, unit: Unit::Month, tenant, now, said: SaidBy::NONE };
+            let scope = Scope {
+                period: month,
+                zone,
+                unit: Unit::Month,
+                tenant,
+                now,
+                split_by: SplitBy::NONE,
+            };
             terms.sums(store, scope, Some(invoicer.recent_since()), |key, hour| {
                 deadline.check()?;
                 invoice(&mut invoicer, key, hour)

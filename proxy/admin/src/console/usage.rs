@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
-use taximeter_billing::{Biller, Dimension, Grouping, SaidDimension, Unit, Zone};
+use taximeter_billing::{Biller, ClientDimension, Dimension, Grouping, Unit, Zone};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::Store;
 use taximeter_store::terms::{Scope, Terms};
@@ -111,7 +111,7 @@ impl UsageQuery {
             unit: Unit::Month,
             tenant: tenant.as_deref(),
             now: *now,
-            said: &by.said(),
+            split_by: &by.split_by(),
         };
         let mut biller = Biller::new(span.period, zone.clone(), by.clone());
         let mut labels = BTreeSet::new();
@@ -168,11 +168,11 @@ fn grouping(text: &str) -> Result<Grouping, ()> {
                 | Dimension::Tenant
                 | Dimension::Upstream
                 | Dimension::Label(_)
-                | Dimension::Said(_)
+                | Dimension::FromClient(_)
         )
     };
     let is_tag =
-        |dimension: &Dimension| matches!(dimension, Dimension::Said(SaidDimension::Tag(_)));
+        |dimension: &Dimension| matches!(dimension, Dimension::FromClient(ClientDimension::Tag(_)));
     let dimensions = by.dimensions();
     let count = |is: &dyn Fn(&Dimension) -> bool| dimensions.iter().filter(|one| is(one)).count();
     let fits = dimensions.len() <= DIMENSIONS_MAX

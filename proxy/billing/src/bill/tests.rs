@@ -57,7 +57,7 @@ fn add(biller: &mut Biller, rides: &[Ride], period: Period) -> Result<(), BillEr
         let cost = ride.cost.map(|amount| cost("USD", amount));
         // Both tenants have the same names.
         let session = ride.team.map(|team| format!("session-{team}"));
-        let said = session.map(|session| Dimensions {
+        let dimensions = session.map(|session| Dimensions {
             session: Some(session),
             agent: ride.model.map(str::to_owned),
             ..Dimensions::default()
@@ -78,9 +78,9 @@ fn add(biller: &mut Biller, rides: &[Ride], period: Period) -> Result<(), BillEr
             output_tokens: ride.output,
             reasoning_output_tokens: None,
             cost: cost.as_ref(),
-            said: said.as_ref(),
+            dimensions: dimensions.as_ref(),
         };
-        let key = HourKey::split(&row, &biller.by.said());
+        let key = HourKey::split(&row, &biller.by.split_by());
         let key = HourKey { hour: key.hour.max(period.from()), ..key };
         biller.add_hour(&key, &Hour::of(&row))?;
     }
@@ -358,7 +358,7 @@ fn two_currencies_are_not_added() {
             output_tokens: Some(1),
             reasoning_output_tokens: None,
             cost: Some(cost),
-            said: None,
+            dimensions: None,
         };
         biller.add_hour(&HourKey::of(&row), &Hour::of(&row))
     };

@@ -11,7 +11,7 @@ use taximeter_ledger::{Record, RecordUsage, RequestId};
 
 use super::item::{BillItem, ItemDetails};
 use super::partition::push_encoded;
-use crate::said::SaidDimension;
+use crate::client_dimension::ClientDimension;
 
 /// Media type of a batch, which is a JSON array of events.
 pub const CLOUDEVENTS_BATCH_TYPE: &str = "application/cloudevents-batch+json";
@@ -79,7 +79,7 @@ pub(super) struct RequestData<'a> {
     model: Option<&'a str>,
     /// What the client says, as `--by` names it: `session`, `agent`, `client`, `end_user`, `tag:NAME`.
     #[serde(flatten)]
-    said: BTreeMap<SaidDimension, &'a str>,
+    dimensions: BTreeMap<ClientDimension, &'a str>,
     end: &'static str,
     usage_source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,7 +170,7 @@ impl<'a> RequestData<'a> {
             upstream: &record.upstream,
             provider: &record.provider,
             model: record.response_model.as_deref().or(record.request_model.as_deref()),
-            said: record.dimensions.as_deref().map(SaidDimension::all).unwrap_or_default(),
+            dimensions: record.dimensions.as_deref().map(ClientDimension::all).unwrap_or_default(),
             end: record.end.as_str(),
             usage_source: usage.source.as_str(),
             input_tokens: numbers.input_tokens,

@@ -3,9 +3,9 @@ use proptest::prelude::*;
 use taximeter_pricing::{Currency, Money, TokenWeights};
 
 use super::*;
+use crate::client_dimension::ClientDimension;
 use crate::fixtures;
 use crate::period::instant;
-use crate::said::SaidDimension;
 
 fn price(hourly: &str, count: u32) -> GpuPrice {
     GpuPrice {
@@ -246,12 +246,12 @@ proptest! {
         let period = Period::new(at(day.0), at(day.1)).unwrap();
         let mut split = GpuShares::new("local", "vllm", price("3", 1), period, Zone::UTC);
         for ((tenant, run), session) in runs.iter().zip(&sessions) {
-            let said = BTreeMap::from([(SaidDimension::Session, session.to_string())]);
-            split.add(&HourKey { said, ..key(tenant) }, run);
+            let dimensions = BTreeMap::from([(ClientDimension::Session, session.to_string())]);
+            split.add(&HourKey { dimensions, ..key(tenant) }, run);
         }
         let mut added = BTreeMap::<HourKey, Hour>::new();
         for (key, hour) in split.finish().unwrap() {
-            let key = HourKey { said: BTreeMap::new(), ..key };
+            let key = HourKey { dimensions: BTreeMap::new(), ..key };
             added.entry(key).or_default().add(&hour).unwrap();
         }
         let added: Vec<_> = added.into_iter().collect();

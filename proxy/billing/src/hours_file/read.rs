@@ -150,7 +150,7 @@ fn row(cursors: &mut [Cursor], known: &mut Lines) -> Result<(HourKey, Hour), Mis
         currency: next().map(Value::owned).transpose()?,
         correction: must(next())?.bool()?,
         late: must(next())?.bool()?,
-        said: BTreeMap::new(),
+        dimensions: BTreeMap::new(),
     };
     let mut sums = Sums {
         requests: must(next())?.count()?,

@@ -69,8 +69,8 @@ fn an_empty_ledger_is_noted_beside_the_output() {
 /// A record of a session.
 fn record_of(number: u32, session: &str) -> Record {
     let session = Some(session.to_owned());
-    let said = taximeter_ledger::Dimensions { session, ..Default::default() };
-    Record { dimensions: said.if_any(), ..record(number) }
+    let dimensions = taximeter_ledger::Dimensions { session, ..Default::default() };
+    Record { dimensions: dimensions.if_any(), ..record(number) }
 }
 
 #[test]

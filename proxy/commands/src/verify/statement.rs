@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use jiff::Timestamp;
-use taximeter_billing::{Month, SaidBy, Statement, Unit, Zone};
+use taximeter_billing::{Month, SplitBy, Statement, Unit, Zone};
 use taximeter_store::signing::{PublicKey, SigningKey};
 use taximeter_store::statements::{self, Later, MadeStatement, Signed};
 use taximeter_store::terms::{Scope, Terms};
@@ -91,7 +91,7 @@ pub(super) fn run(
                 unit: Unit::Month,
                 tenant: Some(of),
                 now,
-                said: SaidBy::NONE,
+                split_by: SplitBy::NONE,
             };
             let mut store = ledger.open(&mut ledger.feeds())?.store;
             let terms = config.map(Terms::of).unwrap_or_default();

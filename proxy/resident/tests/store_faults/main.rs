@@ -5,6 +5,7 @@
 mod calls;
 mod sealing;
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fmt::Debug;
 use std::fs;
@@ -15,7 +16,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use rusqlite::Connection;
-use taximeter_ledger::FramedEntry;
+use taximeter_ledger::{Dimensions, FramedEntry};
 use taximeter_store::samples::{feed, journal, record};
 use taximeter_store::{Audited, Location, Store, StoreError, convert};
 use tempfile::TempDir;
@@ -79,6 +80,10 @@ struct Content {
     /// In the sums.
     summed: u64,
     amount: String,
+    /// In the sums of sessions.
+    of_sessions: u64,
+    /// The sessions, each as often as it has days.
+    sessions: Vec<String>,
 }
 
 /// Reads a store. All sums are those of the requests.
@@ -92,7 +97,14 @@ fn content(store: &mut Store) -> Content {
             content.summed += sum.kept.iter().map(|hour| hour.sums.requests).sum::<u64>();
             amounts.extend(sum.kept.iter().filter_map(|hour| hour.sums.cost));
         }
+        Audited::Session(sum) => {
+            assert!(sum.is_right(), "{sum:?}");
+            content.of_sessions += sum.kept.map_or(0, |kept| kept.sums.requests);
+            content.sessions.push(format!("{} {} {}", sum.tenant, sum.session, sum.day));
+        }
         Audited::Correction(_) | Audited::GoneCorrection(_) => {}
+        Audited::UnreadableSessions(error) => panic!("{error}"),
+        Audited::SessionsLeftOut(error) => panic!("{error}"),
         Audited::Unreadable(place, error) => panic!("{place:?}: {error}"),
     };
     store.audit(|(), _| {}, visit).expect("a store that can be read");
@@ -155,15 +167,43 @@ fn ended(dir: &Path, entries: &[FramedEntry]) -> Content {
 fn expected(requests: u32) -> Content {
     let amount = rust_decimal::Decimal::new(12_340, 8) * rust_decimal::Decimal::from(requests);
     let amount = amount.normalize().to_string();
-    Content { requests: requests as usize, summed: requests.into(), amount }
+    let names = (0..requests).filter_map(session_of);
+    let sessions = BTreeSet::from_iter(names.map(|name| format!("acme {name} 2026-11-01")));
+    Content {
+        requests: requests as usize,
+        summed: requests.into(),
+        amount,
+        of_sessions: (0..requests).filter_map(session_of).count() as u64,
+        sessions: sessions.into_iter().collect(),
+    }
 }
 
-/// Requests of many hours, so that there are many sums.
+/// The session of a request; some have none.
+fn session_of(number: u32) -> Option<String> {
+    (!number.is_multiple_of(7)).then(|| format!("session-{:02}", number % 11))
+}
+
+/// What the client of a request says: a session with several agents, and turns.
+fn dimensions(number: u32) -> Option<Box<Dimensions>> {
+    let agent = format!("agent-{}", number % 3);
+    let dimensions = Dimensions {
+        session: Some(session_of(number)?),
+        parent_agent: (agent != "agent-0").then(|| "agent-0".to_owned()),
+        agent: Some(agent),
+        turn: Some(format!("turn-{}", number / 4)),
+        client: Some("codex/0.169".to_owned()),
+        ..Dimensions::default()
+    };
+    dimensions.if_any()
+}
+
+/// Requests of many models, so that there are many sums, and of several sessions.
 fn requests(numbers: std::ops::Range<u32>) -> Vec<FramedEntry> {
     let spread = |number: u32| {
         let mut record = record(number);
         record.request_model = Some(format!("m-{}", number % 37));
         record.response_model = None;
+        record.dimensions = dimensions(number);
         record
     };
     journal(numbers.map(spread))

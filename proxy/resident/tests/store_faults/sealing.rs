@@ -15,11 +15,11 @@ use taximeter_journal::{InStore, Journal, Options, Retention};
 use taximeter_ledger::{Charge, Entry, FramedEntry, Record, Reserve};
 use taximeter_store::samples::{journal, record};
 use taximeter_store::verify::{Findings, verify};
-use taximeter_store::{Filter, GoneCause, SealPolicy, Sealer, Store, StoreError, feeds};
+use taximeter_store::{Audited, Filter, GoneCause, SealPolicy, Sealer, Store, StoreError, feeds};
 use taximeter_system::clock;
 
 use super::calls;
-use super::{OLD_LEDGER, copy, each_call, fed, folder};
+use super::{OLD_LEDGER, copy, dimensions, each_call, fed, folder};
 
 const GATEWAY: &str = "pod-7f9c/0";
 /// Requests of a part.
@@ -46,7 +46,24 @@ struct Books {
     hours: BTreeMap<HourKey, Hour>,
 }
 
-/// Reads a store. Each request is there once, and nothing is wrong.
+/// What sessions add up to, by tenant, name and day, of days that have details.
+type Sessions = BTreeMap<(String, String, String), String>;
+
+fn sessions(dir: &Path) -> Sessions {
+    let mut store = Store::open(dir).expect("a store");
+    let mut sessions = Sessions::new();
+    let visit = |audited: Audited<'_, ()>| {
+        if let Audited::Session(sum) = audited {
+            let of = (sum.tenant.to_owned(), sum.session.to_owned(), sum.day.to_string());
+            assert_eq!(sessions.insert(of, format!("{:?}", sum.kept)), None, "it is there twice");
+        }
+    };
+    store.audit(|(), _| {}, visit).expect("a store that can be read");
+    sessions
+}
+
+/// Reads a store. Each request is there once, and nothing is wrong: the sums by the hour and by session are
+/// those of the requests.
 fn books(dir: &Path) -> Books {
     let mut store = Store::open(dir).expect("a store");
     let mut ids = BTreeSet::new();
@@ -81,7 +98,7 @@ fn files(dir: &Path) -> Vec<String> {
             let entry = entry.expect("an entry");
             let name = entry.file_name().into_string().expect("UTF-8");
             let begin = name.split('.').next().unwrap_or_default();
-            if name.ends_with(".parquet") || name.ends_with(".tmp") {
+            if [".parquet", ".sessions", ".tmp"].iter().any(|end| name.ends_with(end)) {
                 let end = name.rsplit('.').next().unwrap_or_default();
                 names.push(format!("{folder}/{begin}.{end}"));
             } else if name.contains(".tlj") {
@@ -102,7 +119,9 @@ fn rides() -> Vec<Record> {
         let later = SignedDuration::from_secs(i64::from(hour) * 3_599);
         let (started_at, ended_at) = (plain.started_at + later, plain.ended_at + later);
         let request_model = Some(format!("m-{}", hour % 7));
-        Record { started_at, ended_at, request_model, response_model: None, ..plain }
+        let dimensions = dimensions(hour);
+        let response_model = None;
+        Record { started_at, ended_at, request_model, response_model, dimensions, ..plain }
     };
     [3..21, 24..28, 48..51].into_iter().flatten().map(ride).collect()
 }
@@ -137,18 +156,29 @@ fn later() -> Timestamp {
 }
 
 /// Lets each call fail of `work`. The books are as before then, and all is done when `work` has been
-/// done again.
+/// done again. Sessions are as before too, unless their days go.
 fn each_call_of(what: &str, before: &Path, work: impl Fn(&Path) -> Result<(), StoreError>) {
+    let all = sessions(before);
+    assert!(all.len() > 5);
     let end = |dir: &Path| {
         let after_the_fault = books(dir);
+        let is_there = sessions(dir) == all;
         work(dir).expect("no fault");
         assert_eq!(books(dir), after_the_fault, "{what}");
-        (after_the_fault, files(dir))
+        let left = sessions(dir);
+        assert!(is_there || left != all, "{what}");
+        (after_the_fault, left, files(dir))
     };
     let sound = copy(before);
     let expected = end(sound.path());
-    assert!(expected.1.iter().all(|name| !name.ends_with(".tmp")), "{expected:?}");
+    assert!(expected.2.iter().all(|name| !name.ends_with(".tmp")), "{expected:?}");
     each_call((what, SOME), before, &work, end, &expected);
+}
+
+/// The files of these days of November when all of them are sealed.
+fn files_of(days: [u32; 3]) -> Vec<String> {
+    let of = |day| ["parquet", "sessions"].map(|end| format!("days/2026-11-{day:02}.{end}"));
+    days.into_iter().flat_map(of).collect()
 }
 
 #[test]
@@ -158,8 +188,7 @@ fn whichever_call_fails_requests_are_sealed_later_and_each_is_there_once() {
     fed(before.path(), &entries()).expect("no fault");
     each_call_of("sealing and merging", before.path(), |dir| seal(dir, CLOSED));
     seal(before.path(), CLOSED).expect("no fault");
-    let days = ["2026-11-01", "2026-11-02", "2026-11-03"];
-    assert_eq!(files(before.path()), days.map(|day| format!("days/{day}.parquet")));
+    assert_eq!(files(before.path()), files_of([1, 2, 3]));
 }
 
 #[test]

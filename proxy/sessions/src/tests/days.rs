@@ -45,7 +45,7 @@ fn request(number: u128, seconds: i64) -> RunningRequest<'static> {
         output_tokens: Some(10),
         reasoning_output_tokens: None,
         cost: None,
-        said: None,
+        dimensions: None,
     };
     RunningRequest {
         id: RequestId(Uuid::from_u128(number)),

@@ -1,6 +1,6 @@
 //! Whether a statement is still all that is owed: what was issued after it, and what is due.
 
-use taximeter_billing::{SaidBy, Statement, Unit, Zone};
+use taximeter_billing::{SplitBy, Statement, Unit, Zone};
 
 use jiff::Timestamp;
 
@@ -48,7 +48,7 @@ pub fn later(
         unit: Unit::Month,
         tenant: Some(tenant),
         now,
-        said: SaidBy::NONE,
+        split_by: SplitBy::NONE,
     };
     let (mut issued, _) = issued(store, tenant, scope)?;
     if let Some(number) = statement.number {

@@ -55,6 +55,7 @@ fn all_that_is_there_is_shown_once() {
         Audited::Unreadable(place, fault) => panic!("{place:?}: {fault}"),
         Audited::Correction(_) | Audited::GoneCorrection(_) => corrections += 1,
         Audited::Sum(_) => {}
+        other => panic!("{other:?}"),
     };
     store.audit(gather, visit).unwrap();
     assert_eq!(seqs, Vec::from_iter(1..=1100));

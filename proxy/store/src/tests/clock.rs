@@ -49,6 +49,7 @@ fn a_clock_that_steps_costs_no_request_and_puts_each_in_one_hour() {
             sums += 1;
         }
         Audited::Correction(_) | Audited::GoneCorrection(_) => {}
+        other => panic!("{other:?}"),
     };
     store.audit(gather, visit).unwrap();
     assert_eq!((records.len(), sums), (8, 3), "each once, in three hours");

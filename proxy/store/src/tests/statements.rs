@@ -1,6 +1,6 @@
 //! Tests of statements that are issued: a final one never changes.
 
-use taximeter_billing::{Covered, Credit, SaidBy, Statement, Unit};
+use taximeter_billing::{Covered, Credit, SplitBy, Statement, Unit};
 
 use super::closing::{at, october, post_at, says};
 use super::*;
@@ -34,7 +34,7 @@ fn scope(now: &str) -> Scope<'static> {
         unit: Unit::Month,
         tenant,
         now: at(now),
-        said: SaidBy::NONE,
+        split_by: SplitBy::NONE,
     }
 }
 

@@ -11,6 +11,7 @@ use taximeter_ledger::{Correction, Entry, FramedEntry, LedgerId, Place, Replay, 
 use super::account::Account;
 use super::error::{Steps, VerifyError};
 use super::findings::{CURE, Findings, TOLD_MAX};
+use super::session_sums::SessionSums;
 use super::tally::{Tally, hash};
 use crate::{Audited, Post, Store, Sum};
 
@@ -46,6 +47,7 @@ struct Comparison<'a> {
     /// Corrections that the journal lacked when it was read, and their requests.
     unknown: HashMap<RequestId, RequestId>,
     sums: Sums,
+    sessions: SessionSums,
 }
 
 /// The result for the sums in the store.
@@ -83,6 +85,7 @@ pub(super) fn compare(
         changed: Vec::new(),
         unknown: HashMap::new(),
         sums: Sums::default(),
+        sessions: SessionSums::default(),
     };
     let is_whole = |account: &Account| account.examination.first.is_none_or(|first| first == 1);
     let has_all = !is_shared && is_whole(requests) && is_whole(corrections);
@@ -103,6 +106,14 @@ pub(super) fn compare(
             }
         }
         Audited::Sum(sum) => comparison.sums.add(&sum),
+        Audited::Session(sum) => comparison.sessions.add(&sum),
+        Audited::UnreadableSessions(error) => {
+            findings.tell(format!("sums of sessions cannot be read: {error}"));
+        }
+        Audited::SessionsLeftOut(error) => findings.note(format!(
+            "not all sums of sessions were compared with their requests: there is no room for a temporary \
+             file: {error}; set TMPDIR to a folder with room"
+        )),
     })?;
     let is_whole = requests.examination.faults.is_empty();
     comparison.tell_records(is_whole, findings);
@@ -124,6 +135,7 @@ pub(super) fn compare(
         comparison.tell_corrections(findings);
     }
     comparison.sums.tell(findings);
+    comparison.sessions.tell(findings);
     Ok(())
 }
 

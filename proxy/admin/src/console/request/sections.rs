@@ -302,23 +302,23 @@ fn corrections(corrections: &[Correction], view: &View) -> Markup {
 
 /// The session that the client says the request is part of.
 fn session(record: &Record, view: &View) -> Markup {
-    let Some(said) = record.dimensions.as_deref() else { return html! {} };
-    let kind = said.kind.map(|kind| kind.as_str().to_owned());
-    let source = said.session_source.map(|source| source.as_str().to_owned());
+    let Some(dimensions) = record.dimensions.as_deref() else { return html! {} };
+    let kind = dimensions.kind.map(|kind| kind.as_str().to_owned());
+    let source = dimensions.session_source.map(|source| source.as_str().to_owned());
     let texts = [
         ("Known by", &source),
-        ("Agent", &said.agent),
-        ("Parent agent", &said.parent_agent),
-        ("Turn", &said.turn),
+        ("Agent", &dimensions.agent),
+        ("Parent agent", &dimensions.parent_agent),
+        ("Turn", &dimensions.turn),
         ("For", &kind),
-        ("Client", &said.client),
-        ("End user", &said.end_user),
+        ("Client", &dimensions.client),
+        ("End user", &dimensions.end_user),
     ];
     html! {
         section aria-labelledby="session" {
             h2 #session { "Session" }
             dl.facts {
-                @if let Some(session) = &said.session {
+                @if let Some(session) = &dimensions.session {
                     div {
                         dt { "Name" }
                         dd {
@@ -329,7 +329,7 @@ fn session(record: &Record, view: &View) -> Markup {
                 @for (word, text) in texts {
                     @if let Some(text) = text { div { dt { (word) } dd { (name(text)) } } }
                 }
-                @for (tag, value) in &said.tags { div { dt { (name(tag)) } dd { (name(value)) } } }
+                @for (tag, value) in &dimensions.tags { div { dt { (name(tag)) } dd { (name(value)) } } }
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
-use taximeter_billing::{Bill, BillLine, Dimension, Grouping, SaidDimension, Sums};
+use taximeter_billing::{Bill, BillLine, ClientDimension, Dimension, Grouping, Sums};
 
 use crate::console::page::{REQUESTS, USAGE};
 use crate::console::span::Span;
@@ -93,8 +93,8 @@ fn links(data: &UsageData<'_>) -> Vec<(String, Markup)> {
         Dimension::Model,
         Dimension::Tenant,
         Dimension::Upstream,
-        Dimension::Said(SaidDimension::Client),
-        Dimension::Said(SaidDimension::Session),
+        Dimension::FromClient(ClientDimension::Client),
+        Dimension::FromClient(ClientDimension::Session),
     ] {
         let by = dimension.to_string();
         links.push((by.clone(), html! { (by) }));
@@ -189,11 +189,11 @@ fn title(dimension: &Dimension) -> Markup {
             Dimension::Tenant => "Tenant",
             Dimension::Upstream => "Upstream",
             Dimension::Label(label) => { "Label " (name(label)) }
-            Dimension::Said(SaidDimension::Session) => "Session",
-            Dimension::Said(SaidDimension::Agent) => "Agent",
-            Dimension::Said(SaidDimension::Client) => "Client",
-            Dimension::Said(SaidDimension::EndUser) => "End user",
-            Dimension::Said(SaidDimension::Tag(tag)) => { "Tag " (name(tag)) }
+            Dimension::FromClient(ClientDimension::Session) => "Session",
+            Dimension::FromClient(ClientDimension::Agent) => "Agent",
+            Dimension::FromClient(ClientDimension::Client) => "Client",
+            Dimension::FromClient(ClientDimension::EndUser) => "End user",
+            Dimension::FromClient(ClientDimension::Tag(tag)) => { "Tag " (name(tag)) }
             other => (other),
         }
     }
@@ -264,11 +264,13 @@ fn requests(data: &UsageData<'_>, line: &BillLine) -> Option<String> {
             Dimension::Model => asked.push(("model", value)),
             Dimension::Tenant => asked.push(("tenant", value)),
             Dimension::Upstream => asked.push(("upstream", value)),
-            Dimension::Said(SaidDimension::Session) => asked.push(("session", value)),
-            Dimension::Said(SaidDimension::Agent) => asked.push(("agent", value)),
-            Dimension::Said(SaidDimension::Client) => asked.push(("client", value)),
-            Dimension::Said(SaidDimension::EndUser) => asked.push(("end_user", value)),
-            Dimension::Said(SaidDimension::Tag(name)) => tag = Some(format!("{name}={value}")),
+            Dimension::FromClient(ClientDimension::Session) => asked.push(("session", value)),
+            Dimension::FromClient(ClientDimension::Agent) => asked.push(("agent", value)),
+            Dimension::FromClient(ClientDimension::Client) => asked.push(("client", value)),
+            Dimension::FromClient(ClientDimension::EndUser) => asked.push(("end_user", value)),
+            Dimension::FromClient(ClientDimension::Tag(name)) => {
+                tag = Some(format!("{name}={value}"))
+            }
             _ => return None,
         }
     }

@@ -8,9 +8,9 @@ use rust_decimal::Decimal;
 
 use super::charge::{Charge, ChargeKind, UsageCharge};
 use super::words;
+use crate::client_dimension::{ClientDimension, SplitBy};
 use crate::credit::Covered;
 use crate::hours::LineKey;
-use crate::said::{SaidBy, SaidDimension as Said};
 
 /// The version of FOCUS, which decides the names of some columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -243,41 +243,45 @@ const COLUMNS: &[FocusColumn] = &[
 ];
 
 /// Columns of what clients say. Charges that are not split by it have none of them.
-const SESSION: FocusColumn =
-    FocusColumn::of_usage("x_Session", ColumnType::Text, |usage| said(usage, &Said::Session));
-const AGENT: FocusColumn =
-    FocusColumn::of_usage("x_Agent", ColumnType::Text, |usage| said(usage, &Said::Agent));
-const CLIENT: FocusColumn =
-    FocusColumn::of_usage("x_Client", ColumnType::Text, |usage| said(usage, &Said::Client));
-const END_USER: FocusColumn =
-    FocusColumn::of_usage("x_EndUser", ColumnType::Text, |usage| said(usage, &Said::EndUser));
+const SESSION: FocusColumn = FocusColumn::of_usage("x_Session", ColumnType::Text, |usage| {
+    value(usage, &ClientDimension::Session)
+});
+const AGENT: FocusColumn = FocusColumn::of_usage("x_Agent", ColumnType::Text, |usage| {
+    value(usage, &ClientDimension::Agent)
+});
+const CLIENT: FocusColumn = FocusColumn::of_usage("x_Client", ColumnType::Text, |usage| {
+    value(usage, &ClientDimension::Client)
+});
+const END_USER: FocusColumn = FocusColumn::of_usage("x_EndUser", ColumnType::Text, |usage| {
+    value(usage, &ClientDimension::EndUser)
+});
 const REQUEST_TAGS: FocusColumn =
     FocusColumn::of_usage("x_RequestTags", ColumnType::Text, request_tags);
 
 /// The columns of charges that are split by what clients say: those of all charges, then one for each
 /// property, in order. Tags share one.
-pub(super) fn columns(by: &SaidBy) -> Vec<&'static FocusColumn> {
+pub(super) fn columns(by: &SplitBy) -> Vec<&'static FocusColumn> {
     let mut columns: Vec<_> = COLUMNS.iter().collect();
-    let of = |dimension: &Said| match dimension {
-        Said::Session => &SESSION,
-        Said::Agent => &AGENT,
-        Said::Client => &CLIENT,
-        Said::EndUser => &END_USER,
-        Said::Tag(_) => &REQUEST_TAGS,
+    let of = |dimension: &ClientDimension| match dimension {
+        ClientDimension::Session => &SESSION,
+        ClientDimension::Agent => &AGENT,
+        ClientDimension::Client => &CLIENT,
+        ClientDimension::EndUser => &END_USER,
+        ClientDimension::Tag(_) => &REQUEST_TAGS,
     };
-    let is_tag = |dimension: &&Said| matches!(dimension, Said::Tag(_));
+    let is_tag = |dimension: &&ClientDimension| matches!(dimension, ClientDimension::Tag(_));
     columns.extend(by.dimensions().iter().filter(|of| !is_tag(of)).map(of));
     columns.extend(by.dimensions().iter().find(is_tag).map(of));
     columns
 }
 
-fn said<'a>(usage: &'a UsageCharge<'_>, dimension: &Said) -> Cell<'a> {
-    maybe(usage.key.said.get(dimension).map(String::as_str))
+fn value<'a>(usage: &'a UsageCharge<'_>, dimension: &ClientDimension) -> Cell<'a> {
+    maybe(usage.key.dimensions.get(dimension).map(String::as_str))
 }
 
 fn request_tags(usage: &UsageCharge<'_>) -> Cell<'static> {
-    let tags = usage.key.said.iter().filter_map(|(dimension, value)| match dimension {
-        Said::Tag(name) => Some((name, value)),
+    let tags = usage.key.dimensions.iter().filter_map(|(dimension, value)| match dimension {
+        ClientDimension::Tag(name) => Some((name, value)),
         _ => None,
     });
     let tags: BTreeMap<_, _> = tags.collect();

@@ -5,10 +5,10 @@ use rust_decimal::Decimal;
 use taximeter_pricing::Source;
 
 use super::*;
+use crate::client_dimension::SplitBy;
 use crate::credit::{Covered, Credit};
 use crate::hours::{Hour, HourKey, LineKey};
 use crate::period::Period;
-use crate::said::SaidBy;
 
 fn key() -> HourKey {
     HourKey {
@@ -24,7 +24,7 @@ fn key() -> HourKey {
         currency: Some("USD".to_owned()),
         correction: false,
         late: false,
-        said: BTreeMap::new(),
+        dimensions: BTreeMap::new(),
     }
 }
 
@@ -46,7 +46,8 @@ fn hour(lines: &[(LineKey, &str)]) -> Hour {
 }
 
 fn csv(key: &HourKey, hour: &Hour) -> Vec<BTreeMap<String, String>> {
-    let mut writer = FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops", SaidBy::NONE).unwrap();
+    let mut writer =
+        FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops", SplitBy::NONE).unwrap();
     for charge in charges(key, hour) {
         writer.add(&charge.unwrap()).unwrap();
     }
@@ -80,12 +81,13 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> Decimal {
 #[test]
 fn charges_that_are_split_by_what_clients_say_have_a_column_for_each() {
     let names = ["tag:team", "session", "client", "tag:a", "end_user", "agent"];
-    let by: SaidBy = names.iter().map(|name| name.parse().unwrap()).collect();
-    let said = ["session", "agent", "tag:team", "tag:a"];
-    let said = said.map(|name| (name.parse().unwrap(), format!("\"{name}\", 1"))).into();
+    let by: SplitBy = names.iter().map(|name| name.parse().unwrap()).collect();
+    let dimensions = ["session", "agent", "tag:team", "tag:a"];
+    let dimensions =
+        dimensions.map(|name| (name.parse().unwrap(), format!("\"{name}\", 1"))).into();
     let hour = hour(&[(line("input", "tokens", "0.000002", "0.000002"), "10")]);
     let mut writer = FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops", &by).unwrap();
-    for key in [HourKey { said, ..key() }, key()] {
+    for key in [HourKey { dimensions, ..key() }, key()] {
         writer.add(&charges(&key, &hour).next().unwrap().unwrap()).unwrap();
     }
     let text = String::from_utf8(writer.finish().unwrap()).unwrap();
@@ -202,7 +204,8 @@ fn a_credit_is_a_row_of_its_own_that_takes_off_and_has_no_quantity() {
     let instant = |text: &str| text.parse::<Timestamp>().unwrap();
     let (from, to) = (instant("2028-02-10T00:30:00Z"), instant("2028-03-02T00:00:00Z"));
     let charge = Charge::of_credit(&credit, Period::new(from, to).unwrap());
-    let mut writer = FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops", SaidBy::NONE).unwrap();
+    let mut writer =
+        FocusWriter::csv(Vec::new(), FocusVersion::V1_2, "Ops", SplitBy::NONE).unwrap();
     writer.add(&charge).unwrap();
     let row = &read(writer)[0];
     assert_eq!((&*row["ChargeCategory"], &*row["ChargeClass"]), ("Credit", ""));
@@ -243,7 +246,7 @@ fn what_costs_nothing_is_a_row_and_what_is_unknown_is_none() {
 #[test]
 fn names_of_1_3_replace_those_that_it_retires() {
     let head = |version| {
-        let writer = FocusWriter::csv(Vec::new(), version, "Ops", SaidBy::NONE).unwrap();
+        let writer = FocusWriter::csv(Vec::new(), version, "Ops", SplitBy::NONE).unwrap();
         String::from_utf8(writer.finish().unwrap()).unwrap()
     };
     let (old, new) = (head(FocusVersion::V1_2), head(FocusVersion::V1_3));

@@ -8,8 +8,8 @@ use taximeter_columnar::{Field, FieldKind, Layout, ParquetWriter, ROWS_MAX, Rows
 
 use super::charge::Charge;
 use super::columns::{Cell, ColumnType, FocusColumn, FocusVersion, columns};
+use crate::client_dimension::SplitBy;
 use crate::export::error::ExportError;
-use crate::said::SaidBy;
 
 /// Digits of money in Parquet.
 const COST: FieldKind = FieldKind::Decimal { precision: 38, scale: 18 };
@@ -40,7 +40,7 @@ impl<W: Write + Send> FocusWriter<W> {
         mut out: W,
         version: FocusVersion,
         issuer: &str,
-        by: &SaidBy,
+        by: &SplitBy,
     ) -> Result<Self, ExportError> {
         let columns = columns(by);
         let names: Vec<_> = columns.iter().map(|column| column.name(version)).collect();
@@ -57,7 +57,7 @@ impl<W: Write + Send> FocusWriter<W> {
         out: W,
         version: FocusVersion,
         issuer: &str,
-        by: &SaidBy,
+        by: &SplitBy,
     ) -> Result<Self, ExportError> {
         let columns = columns(by);
         let fields = columns.iter().map(|column| {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
-use taximeter_billing::{Hour, HourKey, Period, SaidBy, corrected};
+use taximeter_billing::{Hour, HourKey, Period, SplitBy, corrected};
 use taximeter_database::batch::Hours;
 use taximeter_database::database::{AdmissionKey, Filter};
 use taximeter_database::error::StoreError;
@@ -27,7 +27,7 @@ impl Store {
         &mut self,
         period: Period,
         tenant: Option<&str>,
-        by: &SaidBy,
+        by: &SplitBy,
         mut visit: impl FnMut(&HourKey, &Hour) -> Result<(), E>,
     ) -> Result<(), E> {
         self.need_details(period.from())?;
@@ -55,7 +55,7 @@ impl Store {
             self.database.corrections(period, tenant, &mut |post, correction| {
                 let row = post.row();
                 corrected(&row, correction).into_iter().try_for_each(|(key, hour)| {
-                    gather(HourKey { said: by.values(row.said), ..key }, hour, outcome)
+                    gather(HourKey { dimensions: by.values(row.dimensions), ..key }, hour, outcome)
                 })
             })
         })?;
@@ -104,7 +104,7 @@ impl Store {
         for session in sessions {
             let (days, tenant) = ((i64::MIN, i64::MAX), filter.tenant.as_deref());
             let which = WhichSessions { days, tenant, session: Some(session) };
-            self.database.sessions(which, &mut |_, _, sum| {
+            self.database.sessions(which, &mut |_, _, _, sum| {
                 let (first, last) = (sum.first.0, sum.last.0);
                 ends =
                     Some(ends.map_or((first, last), |(from, to)| (from.min(first), to.max(last))));

@@ -1,6 +1,8 @@
 //! What sessions add up to in a store: always what their requests and corrections say.
 #![cfg(test)]
 
+mod audited;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
-use taximeter_billing::{Hour, HourKey, Period, SaidDimension};
+use taximeter_billing::{ClientDimension, Hour, HourKey, Period};
 use taximeter_dimensions::{self as dimensions, Asked};
 use taximeter_ledger::{
     Completion, Correction, Dimensions, End, Entry, FramedEntry, Record, RecordUsage, RequestId,
@@ -147,10 +149,12 @@ fn check(store: &mut Store, expected: &BTreeMap<(String, String), Session>) {
         assert_eq!(store.session(name, None).unwrap(), all);
     }
     assert_eq!(store.session("nobody", None).unwrap(), []);
+    let (_, wrong) = audited::audit(store);
+    assert_eq!(wrong, BTreeMap::new());
 }
 
 /// Records are found by what their clients say, and sums that are split by it are those of the hours.
-fn check_said(store: &mut Store, records: &[Record]) {
+fn check_dimensions(store: &mut Store, records: &[Record]) {
     let newest = store.newest().unwrap();
     let mut some = |session: Option<&str>, agent: Option<&str>, tenant: Option<&str>, limit| {
         let [of, by] = [session, agent].map(|name| name.map(str::to_owned));
@@ -168,10 +172,10 @@ fn check_said(store: &mut Store, records: &[Record]) {
             name.is_none() || name == value.map(String::as_str)
         };
         let expected = records.iter().filter(|record| {
-            let said = record.dimensions.as_deref();
+            let dimensions = record.dimensions.as_deref();
             tenant.is_none_or(|tenant| tenant == &*record.tenant.0)
-                && is(session, said.and_then(|said| said.session.as_ref()))
-                && is(agent, said.and_then(|said| said.agent.as_ref()))
+                && is(session, dimensions.and_then(|dimensions| dimensions.session.as_ref()))
+                && is(agent, dimensions.and_then(|dimensions| dimensions.agent.as_ref()))
         });
         let expected: Vec<_> = expected.map(|record| record.id).collect();
         let last = limit.map_or(expected.len(), |limit| expected.len().min(limit as usize));
@@ -190,14 +194,14 @@ fn check_said(store: &mut Store, records: &[Record]) {
     let mut split = BTreeSet::new();
     let by = ["session", "client"].map(|name| name.parse().unwrap()).into_iter().collect();
     let add = |sums: &mut BTreeMap<HourKey, Hour>, key: &HourKey, hour: &Hour| {
-        let key = HourKey { said: BTreeMap::new(), ..key.clone() };
+        let key = HourKey { dimensions: BTreeMap::new(), ..key.clone() };
         sums.entry(key).or_default().add(hour).unwrap();
         Ok::<_, StoreError>(())
     };
     store.hours(always(), None, |key, hour| add(&mut sums[0], key, hour)).unwrap();
     store
         .split_hours(always(), None, &by, |key, hour| {
-            split.extend(key.said.get(&SaidDimension::Session).cloned());
+            split.extend(key.dimensions.get(&ClientDimension::Session).cloned());
             add(&mut sums[1], key, hour)
         })
         .unwrap();
@@ -238,7 +242,7 @@ fn tell(store: &mut Store, (records, changes, cut): &Story) {
     store.catch_up(&mut [feed(&posts)]).unwrap();
     let expected = made(records, changes);
     check(store, &expected);
-    check_said(store, records);
+    check_dimensions(store, records);
     store.rebuild(&mut [feed(&posts), corrections(&amendments)]).unwrap();
     check(store, &expected);
     // What the journals no longer have is kept.
@@ -456,15 +460,15 @@ fn what_clients_say_is_found_in_files_of_days_and_behind_them_until_it_goes() {
     let entry = |change: &Correction| Entry::Correction(Box::new(change.clone()));
     let amendments = segment(1, changes.iter().map(entry));
     store.catch_up(&mut [feed(&journal(records.clone())), corrections(&amendments)]).unwrap();
-    check_said(&mut store, &records);
+    check_dimensions(&mut store, &records);
     let closed_until = "2026-11-03T00:00:00Z".parse().unwrap();
     let policy = SealPolicy { closed_until, ..SealPolicy::default() };
     let mut sealer = sealer(dir.path());
     let newest = sealer.newest().unwrap();
     assert_eq!(sealer.work(&policy, newest, &|| true).unwrap().sealed, 12);
-    check_said(&mut store, &records);
+    check_dimensions(&mut store, &records);
     sealer.remove_oldest_day(closed_until, GoneCause::Age).unwrap().unwrap();
-    let by = [SaidDimension::Session].into_iter().collect();
+    let by = [ClientDimension::Session].into_iter().collect();
     let gone = store.split_hours(always(), None, &by, |_, _| Ok::<_, StoreError>(()));
     assert!(matches!(gone, Err(StoreError::DetailsGone { .. })), "{gone:?}");
 }
