@@ -42,5 +42,5 @@ pub use reading::{Measured, Program, Reading, Unknown, Value};
 pub use row::{Derived, Mark, Op, Refuse, Row, Source};
 pub use sample::{Declared, Label, Sample, Samples};
 pub use series::{Counts, Quantities, SERIES_MAX, Series};
-pub use source::SOURCES;
+pub use source::{PROC_FILES, PROC_NEVER, PROC_ROWS, ProcRow, SOURCES, read_proc};
 pub use target::{Board, Silence, Target, TargetKind, TargetState};

@@ -9,6 +9,10 @@ use jiff::Timestamp;
 use crate::reading::Program;
 use crate::series::Quantities;
 
+/// Where a source is asked more often than this, its values hold as if it were asked so often: who asks
+/// has the lowest priority, and may be late.
+const USUAL_MIN: Duration = Duration::from_secs(1);
+
 /// What a source is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TargetKind {
@@ -83,8 +87,10 @@ pub struct Target {
     pub asked_at: Option<Timestamp>,
     /// When it last answered with metrics.
     pub answered_at: Option<Timestamp>,
-    /// How often it is asked.
+    /// How often it is asked, as things are.
     pub every: Duration,
+    /// How often it is asked while it answers: its values hold for three times as long.
+    pub usual: Duration,
     /// The programs that its metrics are of.
     pub programs: Arc<Vec<Program>>,
     /// What it tells.
@@ -111,6 +117,7 @@ impl Target {
             asked_at: None,
             answered_at: None,
             every,
+            usual: every,
             programs: Arc::default(),
             quantities: Arc::default(),
             skipped: 0,
@@ -126,7 +133,9 @@ impl Target {
         let period = &self.quantities.period;
         match period.age(now) {
             None => Some(Silence::Never),
-            Some(age) => period.is_stale(now, self.every).then_some(Silence::Stale(age)),
+            Some(age) => {
+                period.is_stale(now, self.usual.max(USUAL_MIN)).then_some(Silence::Stale(age))
+            }
         }
     }
 
