@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER, HELLO, ROLE, STREAM_CHAT};
-use crate::gateway::{Gateway, Setup};
+use crate::gateway::{Gateway, Setup, taximeter};
 use crate::http::{Message, STREAM_HEAD, Unframed, answer, chunk, json_answer, read_message};
 use crate::patience::{PATIENCE, patiently};
 
@@ -287,6 +287,53 @@ fn sources_come_and_go_with_the_configuration() {
     await_source(&gateway, &second.url(), |source| source["state"] == "up");
     assert_eq!(gateway.admin("/api/v1/fleet").json()["sources"].as_array().unwrap().len(), 1);
     assert!(first.asked.lock().unwrap()[0].header("authorization").is_none());
+}
+
+#[test]
+fn the_host_and_an_engine_are_shown_by_the_command_and_by_metrics() {
+    let source = Source::saying(text(&metrics(7)));
+    let engine = Engine::start();
+    let url = source.url();
+    let fleet = format!("fleet: {{engines: [{url:?}], hosts: {{local_interval_seconds: 0.1}}}}");
+    let gateway = Setup::before(&engine).upstream("dialect: openai").with(&fleet).start();
+    let host = await_source(&gateway, "/proc", |host| {
+        host["state"] == "up" && host["asked"].as_u64() > Some(3)
+    });
+    assert_eq!((&host["every"], &host["kind"]), (&0.1.into(), &"host".into()));
+    let told: Vec<_> = host["quantities"].as_array().expect("a list").iter().collect();
+    for name in ["system.cpu.time", "system.memory.limit", "system.network.io"] {
+        assert!(told.iter().any(|one| one["name"] == name), "{name}");
+    }
+    await_source(&gateway, &url, |source| source["state"] == "up");
+    let admin = format!("http://{}", gateway.admin_address());
+    let shown = taximeter(["fleet", "--admin", &admin, "--layer", "l3"]);
+    let table = String::from_utf8_lossy(&shown.stdout);
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+    assert!(table.contains("/proc") && table.contains("system.memory.limit"), "{table}");
+    assert!(!table.contains("requests_running"), "{table}");
+    let shown = taximeter(["fleet", "--admin", &admin, "--json"]);
+    let fleet: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(fleet["sources"].as_array().expect("a list").len(), 2);
+    let lines = gateway.metrics();
+    for line in [
+        format!(
+            "taximeter_fleet_source_up{{taximeter_fleet_source=\"{url}\",taximeter_kind=\"engine\"}} 1"
+        ),
+        "taximeter_fleet_source_stale{taximeter_fleet_source=\"/proc\",taximeter_kind=\"host\"} 0"
+            .to_owned(),
+        format!(
+            "taximeter_fleet_engine_requests_running{{gen_ai_request_model=\"m\",\
+             taximeter_fleet_engine=\"0\",taximeter_fleet_source=\"{url}\"}} 3"
+        ),
+    ] {
+        assert!(lines.lines().any(|is| is == line), "{line}\n{lines}");
+    }
+    assert!(
+        !lines.contains("taximeter_fleet_engine_kv_cache_usage"),
+        "what is unknown has no series"
+    );
+    drop(gateway);
+    assert_eq!(taximeter(["fleet", "--admin", &admin]).status.code(), Some(69));
 }
 
 /// 64 MiB of zeros.
