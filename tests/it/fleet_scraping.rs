@@ -251,11 +251,15 @@ fn an_answer_without_an_end_is_read_as_far_as_its_bound() {
     let endless = Source::start(|_, _, stream| {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")?;
         stream.write_all(metrics(1).as_bytes())?;
-        for line in 0_u64.. {
-            writeln!(
-                stream,
-                "vllm:request_success_total{{model_name=\"m\",finished_reason=\"{line}\"}} 1"
-            )?;
+        // Many lines at once: a byte at a time would take longer than an answer may.
+        for block in 0_u64.. {
+            let line = |nth: u64| {
+                let reason = block * 10_000 + nth;
+                format!(
+                    "vllm:request_success_total{{model_name=\"m\",finished_reason=\"{reason}\"}} 1\n"
+                )
+            };
+            stream.write_all((0..10_000).map(line).collect::<String>().as_bytes())?;
         }
         Ok(())
     });

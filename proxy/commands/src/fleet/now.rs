@@ -1,7 +1,6 @@
 //! What a running gateway knows of its engines, GPUs and hosts.
 
 use std::io::{IsTerminal as _, Write, stdout};
-use std::thread::sleep;
 use std::time::Duration;
 
 use clap::Args;
@@ -45,6 +44,7 @@ fn layers() -> PossibleValuesParser {
 pub(super) fn run(args: &NowArgs, out: &mut impl Write) -> anyhow::Result<()> {
     let query = args.layer.as_ref().map(|layer| format!("layer={}", layer.to_uppercase()));
     let query = query.unwrap_or_default();
+    let timer = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let clears = args.watch && !args.json && stdout().is_terminal();
     loop {
         let answer = args.admin.ask("/api/v1/fleet", &query).map_err(Failure::from)?;
@@ -60,6 +60,6 @@ pub(super) fn run(args: &NowArgs, out: &mut impl Write) -> anyhow::Result<()> {
         if !args.watch {
             return Ok(());
         }
-        sleep(WATCH_PERIOD);
+        timer.block_on(async { tokio::time::sleep(WATCH_PERIOD).await });
     }
 }
