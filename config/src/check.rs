@@ -2,6 +2,7 @@
 //! another.
 
 mod dimensions;
+mod fleet;
 mod limits;
 
 use std::collections::BTreeMap;
@@ -70,6 +71,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
     };
     let tls = raw.tls.given().map_or(Some(None), |raw| raw.files(reader).map(Some));
     let admin_tls = raw.admin_tls.given().map_or(Some(None), |raw| raw.files(reader).map(Some));
+    let fleet = raw.fleet.given().map(|raw| fleet::fleet(raw, upstreams.as_deref(), reader));
     let dimensions = raw
         .dimensions
         .given()
@@ -95,6 +97,7 @@ pub(crate) fn config(raw: RawConfig, reader: &mut Reader<'_>) -> Option<Config> 
         receipts: raw.receipts.or(default.receipts),
         passthrough: raw.passthrough.or(default.passthrough),
         forward: raw.forward.given().map_or(default.forward, forward),
+        fleet,
         resource: labels(raw.resource),
         limits: raw.limits.given().map_or(default.limits, |raw| limits(raw, reader)),
         // These may return early. They come last, so that everything above is checked.

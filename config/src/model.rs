@@ -77,6 +77,8 @@ pub struct Config {
     pub forward: Forward,
     /// The web pages of other origins that may use the gateway. `None`: as the engines say.
     pub cors: Option<Cors>,
+    /// What is read of engines, GPUs and hosts; `None` reads nothing.
+    pub fleet: Option<crate::fleet::Fleet>,
     /// Labels on every record, such as `k8s.pod.name`.
     pub resource: BTreeMap<String, String>,
     /// Named limits.
@@ -131,6 +133,7 @@ impl Config {
             passthrough: false,
             forward: Forward::default(),
             cors: None,
+            fleet: None,
             resource: BTreeMap::new(),
             limits: Limits::default(),
         }

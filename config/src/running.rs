@@ -95,6 +95,7 @@ impl Config {
             passthrough: _,
             forward: _,
             cors: _,
+            fleet: _,
             resource: _,
             limits: _,
         } = running;

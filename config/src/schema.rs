@@ -6,6 +6,7 @@
 
 mod admin;
 mod dimensions;
+mod fleet;
 mod ledger;
 mod prices;
 mod telemetry;
@@ -33,6 +34,7 @@ use crate::versions::Versions;
 
 pub(crate) use admin::RawAdminToken;
 pub(crate) use dimensions::{RawDimensions, RawPlace, RawTag};
+pub(crate) use fleet::{RawEngines, RawFleet, RawGpuExporters, RawHosts};
 pub(crate) use ledger::{RawExport, RawLedger};
 pub(crate) use prices::{RawBilling, RawExchange, RawPrices};
 pub(crate) use telemetry::{RawContent, RawOtlp, RawTelemetry, RawTraces};
@@ -103,6 +105,8 @@ keys! {
         cors: Optional<RawCors> = without(
             "engines answer for themselves, except where a page could spend a `credential` of the gateway"
         ),
+        /// What Taximeter reads of engines, GPUs and hosts while it runs. `{}` takes all defaults.
+        fleet: Optional<RawFleet> = without("Taximeter reads nothing of them"),
         /// Labels that every record carries, such as where the gateway runs.
         resource: Optional<Table<Label>> =
             without("no labels").example(r#"{"k8s.pod.name": "engine-0"}"#),

@@ -72,8 +72,7 @@ tenants:
     - {name: acme, discount: [12.5 %, {rate: 15 %, since: 2026-12-01}], prices: prices.yaml, concurrency: 15}
     - {name: zeta, markup: "5%", allowance: {money: 5 EUR, tokens: {input: 1000000, output: 0}, since: 2026-11-01}}
 tokenizers:
-  - {models: ["llama-*"], path: /models/llama}
-  - {path: qwen/tokenizer.json, estimated: on}
+  [{models: ["llama-*"], path: /models/llama}, {path: qwen/tokenizer.json, estimated: on}]
 prices:
   currency: EUR
   exchange: [{from: USD, rate: "0.92", since: 2026-11-01}, {from: USD, rate: 0.9}]
@@ -108,6 +107,7 @@ receipts: off
 passthrough: true
 forward: {drop: []}
 cors: {origins: ["https://App.example:443", "*"]}
+fleet: {engines: ["http://e:1"], gpus: {scrape: ["http://g:1"], assigned: [{upstream: own, ids: [GPU-1]}]}, hosts: {local: off, local_interval_seconds: 0.1, scrape: ["http://h:1"]}}
 resource: {k8s.pod.name: "${env:POD}"}
 limits: {header_bytes_max: 9000, uri_bytes_max: 8000, drain_seconds: 0.25, drain_grace_seconds: 0, http2_streams_max: 5}
 "#;

@@ -20,7 +20,7 @@ import time
 import urllib.parse
 
 import stage
-from faults import slow_disk, strange_engine, receiver
+from faults import Source, slow_disk, strange_engine, receiver
 from setting import DEPLOY, FASTER, Gateway, fast_rules, in_background, watching
 
 # Cases at the same time: a machine of two cores has the programs of so many.
@@ -450,6 +450,92 @@ def labels_shared(it):
     gateway.chat(headers={"x-tenant-id": "first"})
     it.again(lambda: (gateway.chat(headers={"x-tenant-id": "second"}), time.sleep(0.5)))
     return rf"(\d+) requests of {gateway.admin_at} in the last hour have a tenant or a model without a label of its own", whole(1, 130)
+
+
+def vllm(usage=0.5, preemptions=0):
+    """What an engine tells."""
+    return (f'vllm:num_requests_running{{model_name="m"}} 1\nvllm:kv_cache_usage_perc{{model_name="m"}} {usage}\n'
+            f'vllm:num_preemptions_total{{model_name="m"}} {preemptions}\n')
+
+
+def dcgm(xid=0, reasons=0):
+    """What an exporter tells of a GPU."""
+    gpu = 'gpu="0",UUID="GPU-1",Hostname="n",modelName="H100"'
+    return (f"DCGM_FI_DEV_XID_ERRORS{{{gpu}}} {xid}\nDCGM_FI_DEV_CLOCKS_EVENT_REASONS{{{gpu}}} {reasons}\n"
+            f"DCGM_FI_DEV_POWER_USAGE{{{gpu}}} 300\n")
+
+
+def before(it, source):
+    """A gateway before an engine that is asked each second, because a request runs there."""
+    upstream = {"name": "local", "url": source.url, "dialect": "vllm"}
+    gateway = it.started({"upstreams": [upstream], "fleet": {"hosts": {"local": False}}})
+    it.again(gateway.chat)
+    return gateway
+
+
+def beside(it, source):
+    """A gateway that asks an exporter of GPUs."""
+    return it.started({"fleet": {"engines": False, "hosts": {"local": False}, "gpus": {"scrape": [source.url]}}})
+
+
+def await_metric(gateway, begin):
+    stage.patiently(lambda: any(line.startswith(begin) for line in gateway.metrics()[1].splitlines()), begin)
+
+
+@case("TaximeterEngineDown")
+def engine_down(it):
+    source = Source(vllm())
+    gateway = before(it, source)
+    await_metric(gateway, "taximeter_fleet_source_up")
+    source.end()
+    return rf"The engine at {source.url}/metrics tells no metrics any more",
+
+
+@case("TaximeterSourceStale")
+def source_stale(it):
+    source = Source("not here", 404)
+    beside(it, source)
+    return rf"Nothing is known of what {source.url}/metrics measures",
+
+
+@case("TaximeterKvCacheFull")
+def kv_cache_full(it):
+    source = Source(vllm(usage=0.99))
+    before(it, source)
+    return rf"The KV cache of m at {source.url}/metrics is (\d+)% full", percent(99)
+
+
+@case("TaximeterEnginePreempts")
+def preempts(it):
+    source = Source(vllm())
+    gateway = before(it, source)
+    await_metric(gateway, "taximeter_fleet_engine_preemptions")
+    begin = time.monotonic()
+
+    def preempt():
+        source.text = vllm(preemptions=int(10 * (time.monotonic() - begin)))
+        time.sleep(0.2)
+
+    it.again(preempt)
+    return rf"m at {source.url}/metrics has taken the place of (\d+) requests in 15 minutes", whole(20, 250)
+
+
+@case("TaximeterGpuThrottled")
+def throttled(it):
+    # A hardware slowdown because of heat.
+    source = Source(dcgm(reasons=0x40))
+    beside(it, source)
+    return r"Clocks of the GPU GPU-1 of n are held down for (\d+)% of the time: hw_thermal", percent(100)
+
+
+@case("TaximeterGpuXid")
+def xid(it):
+    source = Source(dcgm())
+    gateway = beside(it, source)
+    await_metric(gateway, "taximeter_fleet_gpu_xid_last")
+    time.sleep(3)
+    source.text = dcgm(xid=79)
+    return r"The driver of the GPU GPU-1 of n has told XID 79",
 
 
 def opens(url):

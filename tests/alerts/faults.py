@@ -1,4 +1,5 @@
-"""What goes wrong outside of a gateway: a slow disk, an engine that does not speak HTTP, a receiver that takes nothing."""
+"""What goes wrong outside of a gateway: a slow disk, an engine that does not speak HTTP, a receiver that takes nothing, a GPU that is
+too hot."""
 
 import contextlib
 import http.server
@@ -59,3 +60,36 @@ def receiver(status):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"127.0.0.1:{server.server_address[1]}"
+
+
+class Source:
+    """An engine or an exporter that tells `text` as its metrics. An engine's requests run until it ends."""
+
+    def __init__(self, text, status=200):
+        over = self.over = threading.Event()
+        source = self
+        self.text = text
+
+        class Answer(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = source.text.encode()
+                self.send_response(status)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_POST(self):
+                over.wait()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def end(self):
+        self.over.set()
+        self.server.shutdown()
+        self.server.server_close()

@@ -18,6 +18,7 @@ mod console;
 mod description;
 mod docs;
 mod exports;
+mod fleet;
 mod live;
 mod status;
 mod zones;

@@ -57,7 +57,7 @@ const IMPURE_CRATES: &[(&str, &[&str])] = &[
     ("taximeter-system", &[]),
     ("taximeter-resident", &[]),
     ("taximeter-simulator", &[]),
-    ("taximeter-control", &[]),
+    ("taximeter-control", &["taximeter-net", "taximeter-system"]),
     ("taximeter-net", &["taximeter-system"]),
     ("taximeter-journal", &["taximeter-system"]),
     ("taximeter-postgres", &["taximeter-journal", "taximeter-net"]),

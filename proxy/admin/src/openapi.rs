@@ -38,6 +38,7 @@ static TEXT: LazyLock<String> =
         super::status::status,
         super::live::live,
         super::live::events,
+        super::fleet::fleet,
         super::export::export,
         super::probes::alive,
         super::probes::ready,

@@ -1,7 +1,9 @@
 //! `taximeter fleet`: what engines, GPUs and hosts tell of themselves.
 
 mod document;
+mod now;
 mod scrape;
+mod table;
 mod text;
 
 use std::fs::File;
@@ -18,6 +20,15 @@ use crate::exit::Exit;
 
 const EXAMPLES: &str = "\
 Examples:
+  taximeter fleet                                          what the gateway on this machine knows
+  taximeter fleet --layer L6 --watch                       its engines, each second
+  taximeter fleet --json | jq '.sources[] | [.name, .state, .why]'
+  taximeter fleet read http://127.0.0.1:8000/metrics       how one program's metrics are read
+
+Exit code: 0, or 69 if the gateway does not answer.";
+
+const READ_EXAMPLES: &str = "\
+Examples:
   taximeter fleet read http://127.0.0.1:8000/metrics       an engine: vLLM, SGLang, llama.cpp
   taximeter fleet read http://gpu-3:9400                   an exporter, at /metrics
   curl -s http://gpu-3:9100/metrics | taximeter fleet read -
@@ -26,19 +37,21 @@ Examples:
 Exit code: 0, or 1 if no known program's metrics were found, or 69 if the URL
 does not answer with metrics.";
 
-/// Shows what engines, GPUs and hosts tell of themselves
+/// Shows what engines, GPUs and hosts tell: a running gateway, or a URL or file
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct FleetArgs {
     #[command(subcommand)]
-    command: FleetCommand,
+    command: Option<FleetCommand>,
+    #[command(flatten)]
+    now: now::NowArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
     /// Shows how the metrics of one program are read: which program it is and why, each quantity or why
     /// it is unknown, and the lines that were skipped
-    #[command(after_help = EXAMPLES)]
+    #[command(after_help = READ_EXAMPLES)]
     Read {
         /// URL, which is asked once and without credentials, or a file, or `-` for standard input
         #[arg(value_name = "URL|FILE")]
@@ -49,10 +62,10 @@ enum FleetCommand {
     },
 }
 
-/// Reads metrics, and prints what they are in the schema.
+/// Prints what a gateway knows, or what metrics are in the schema.
 ///
 /// `now` is the time of the metrics. The exit code is 1 if they are of no program that is known.
-/// Errors: there is nothing to read, or nowhere to print.
+/// Errors: there is nobody to ask and nothing to read, or nowhere to print.
 pub(crate) fn run(
     args: &FleetArgs,
     now: Timestamp,
@@ -60,7 +73,21 @@ pub(crate) fn run(
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let FleetCommand::Read { from, json } = &args.command;
+    let Some(FleetCommand::Read { from, json }) = &args.command else {
+        now::run(&args.now, out)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    read_once(from, *json, now, input, out, err)
+}
+
+fn read_once(
+    from: &str,
+    json: bool,
+    now: Timestamp,
+    input: &mut impl Read,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
     let bounds = Bounds::default();
     let answer = bytes(from, &bounds, input)?;
     let answer = body(&answer);

@@ -1,6 +1,7 @@
 //! `taximeter serve`: starts the gateway, runs it, and drains it at the end.
 
 mod facts;
+mod fleet;
 mod keeping;
 mod old_records;
 mod reload;
@@ -278,6 +279,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     taximeter_admin::start(current.clone(), admin_listeners, admin_tls);
     let workers = Workers::start(listeners, &current, tls.as_ref())?;
     recognise::start(&gateway);
+    fleet::start(current.clone());
     Ok(Running { current, replace, workers, store, delivery, otlp, runtime, listen, admin })
 }
 

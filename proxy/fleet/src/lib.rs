@@ -1,7 +1,8 @@
 //! Metrics of engines, GPUs and hosts, in one schema.
 //!
 //! Named samples and a time in, quantities out. Begin with `read.rs`; what the schema has is in
-//! `quantity.rs`, and what each program calls it in `source/`, one table for each.
+//! `quantity.rs`, and what each program calls it in `source/`, one table for each. `series.rs` goes from
+//! one scrape of a source to the next, and `target.rs` has all sources as they are now.
 //!
 //! # Invariants
 //!
@@ -10,26 +11,36 @@
 //! - A program is recognised by several marks, and the reading says which. Two programs may stand in
 //!   one scrape.
 //! - Values that a program repeats under an old name and a new one are never added.
+//! - A value holds for three periods of its source, which are learnt from when values change.
+//! - A source has at most [`SERIES_MAX`] series, and what they have in common is kept once.
 //!
 //! This crate does not know where samples come from, which text they stood in, or who asks.
 
 mod histogram;
 mod identity;
 mod names;
+mod period;
+mod pool;
 mod quantity;
 mod read;
 mod reading;
 mod recognise;
 mod row;
 mod sample;
+mod series;
 mod source;
+mod target;
 mod unknown;
 
 pub use histogram::{Distribution, Percentile};
 pub use identity::{Field, Identity};
+pub use period::Period;
+pub use pool::{Pool, What};
 pub use quantity::{Instrument, Layer, QUANTITIES, Quantity, Valid};
 pub use read::read;
 pub use reading::{Measured, Program, Reading, Unknown, Value};
 pub use row::{Derived, Mark, Op, Refuse, Row, Source};
 pub use sample::{Declared, Label, Sample, Samples};
-pub use source::SOURCES;
+pub use series::{Counts, Quantities, SERIES_MAX, Series};
+pub use source::{PROC_FILES, PROC_NEVER, PROC_ROWS, ProcRow, SOURCES, read_proc};
+pub use target::{Board, Silence, Target, TargetKind, TargetState};

@@ -5,10 +5,13 @@ mod amd;
 mod dcgm;
 mod llama_cpp;
 mod node;
+mod proc;
 mod sglang;
 mod vllm;
 
 use crate::row::Source;
+
+pub use self::proc::{PROC_FILES, PROC_NEVER, PROC_ROWS, ProcRow, read_proc};
 
 /// All programs that are read.
 pub const SOURCES: &[&Source] = &[

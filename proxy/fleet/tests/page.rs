@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use taximeter_fleet::{Field, Layer, Op, QUANTITIES, Quantity, SOURCES, Source};
+use taximeter_fleet::{
+    Field, Layer, Op, PROC_NEVER, PROC_ROWS, QUANTITIES, Quantity, SOURCES, Source,
+};
 use taximeter_tests::generated::is_fresh;
 
 /// What stands before the tables.
@@ -52,8 +54,35 @@ fn cells(source: &Source) -> BTreeMap<(Layer, String), Vec<String>> {
     cells
 }
 
+/// What one program tells.
+struct Column {
+    title: &'static str,
+    never: &'static [(&'static Quantity, &'static str)],
+    cells: Cells,
+}
+
+/// All programs, and `/proc`.
+fn columns() -> Vec<Column> {
+    let of = |source: &&Source| (source.title, source.never, cells(source));
+    let mut all: Vec<_> = SOURCES
+        .iter()
+        .map(of)
+        .map(|(title, never, cells)| Column { title, never, cells })
+        .collect();
+    let mut cells = Cells::new();
+    for row in PROC_ROWS {
+        let key = (row.quantity.layer, named(row.quantity, row.fixed));
+        cells.entry(key).or_default().push(format!("`{}`", row.from()));
+    }
+    let share = QUANTITIES.iter().find(|is| is.name == "taximeter.fleet.net.retransmit").unwrap();
+    let made = vec!["made: retransmits / segments".to_owned()];
+    cells.insert((share.layer, named(share, &[])), made);
+    all.push(Column { title: "`/proc`", never: PROC_NEVER, cells });
+    all
+}
+
 fn tables() -> String {
-    let all: Vec<_> = SOURCES.iter().map(|source| (source, cells(source))).collect();
+    let all = columns();
     let mut text = String::new();
     for (layer, title) in [
         (Layer::Engine, "L6: engines"),
@@ -62,15 +91,15 @@ fn tables() -> String {
         (Layer::Gpu, "L1: GPUs"),
     ] {
         let of: Vec<_> =
-            all.iter().filter(|(_, cells)| cells.keys().any(|(is, _)| *is == layer)).collect();
+            all.iter().filter(|one| one.cells.keys().any(|(is, _)| *is == layer)).collect();
         text += &format!("\n### {title}\n\n| quantity | unit | what it is |");
-        text += &of.iter().map(|(source, _)| format!(" {} |", source.title)).collect::<String>();
+        text += &of.iter().map(|one| format!(" {} |", one.title)).collect::<String>();
         text += &format!("\n|{}\n", "---|".repeat(3 + of.len()));
         for quantity in QUANTITIES.iter().filter(|quantity| quantity.layer == layer) {
             let begin = format!("`{}`", quantity.name);
             let mut names: Vec<&String> = Vec::new();
-            for (_, cells) in &of {
-                for (is, name) in cells.keys() {
+            for one in &of {
+                for (is, name) in one.cells.keys() {
                     let own = *name == begin || name.starts_with(&format!("{begin} "));
                     if *is == layer && own && !names.contains(&name) {
                         names.push(name);
@@ -90,11 +119,11 @@ fn tables() -> String {
 
 type Cells = BTreeMap<(Layer, String), Vec<String>>;
 
-fn row(name: &str, quantity: &Quantity, of: &[&(&&Source, Cells)], layer: Layer) -> String {
+fn row(name: &str, quantity: &Quantity, of: &[&Column], layer: Layer) -> String {
     let mut text = format!("| {name} | {} | {} |", quantity.unit, quantity.meaning);
-    for (source, cells) in of {
-        let never = source.never.iter().find(|(is, _)| *is == quantity);
-        let cell = match (cells.get(&(layer, name.to_owned())), never) {
+    for one in of {
+        let never = one.never.iter().find(|(is, _)| *is == quantity);
+        let cell = match (one.cells.get(&(layer, name.to_owned())), never) {
             (Some(cell), _) => cell.join("; "),
             (None, Some((_, why))) => format!("unknown: {why}"),
             (None, None) => "unknown".to_owned(),

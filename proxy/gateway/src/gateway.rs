@@ -10,6 +10,7 @@ use http::HeaderValue;
 use jiff::Timestamp;
 use taximeter_config::{Config, Upstream};
 use taximeter_dimensions::Names;
+use taximeter_fleet::Board;
 use taximeter_journal::Journal;
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_ledger::TenantId;
@@ -110,6 +111,8 @@ pub struct ProcessState {
     pub(crate) left_answers: Arc<Semaphore>,
     /// What the admin address may do at once.
     pub admin: AdminPermits,
+    /// What engines, GPUs and hosts tell.
+    pub fleet: Arc<Board>,
     /// Requests without a record.
     pub refusals: Refusals,
     /// When it started, by the monotonic clock.
@@ -152,6 +155,8 @@ pub struct Rules {
 pub(crate) struct UpstreamState {
     /// For its row among those that are running.
     pub(crate) name: Arc<str>,
+    /// Requests that run there.
+    running: Arc<AtomicUsize>,
     /// Its `host`.
     host: Option<HeaderValue>,
     pub(crate) health: Health,
@@ -183,6 +188,7 @@ impl Gateway {
             loading: AtomicBool::new(false),
             left_answers: Arc::new(Semaphore::new(LEFT_ANSWERS_MAX)),
             admin: AdminPermits::default(),
+            fleet: Arc::default(),
             refusals: Refusals::new(clock::now()),
             started: clock::now(),
             started_at: clock::wall(),
@@ -266,6 +272,11 @@ impl Gateway {
     /// The name of an upstream, to be kept.
     pub(crate) fn upstream_name(&self, index: usize) -> Arc<str> {
         self.upstream_state(index).name.clone()
+    }
+
+    /// How many requests run at an upstream.
+    pub fn running(&self, index: usize) -> &Arc<AtomicUsize> {
+        &self.upstream_state(index).running
     }
 
     /// How an upstream does.

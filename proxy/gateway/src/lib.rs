@@ -142,6 +142,7 @@ pub mod chains;
 mod charge_sum;
 pub mod contexts;
 pub mod counting;
+mod fleet_vitals;
 pub mod gateway;
 pub mod health;
 pub mod heartbeat;

@@ -2,7 +2,7 @@
 //! Readers copy the rows.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use dashmap::DashMap;
@@ -78,6 +78,8 @@ pub enum Stage {
 pub(crate) struct LiveHandle {
     requests: Arc<DashMap<RequestId, Arc<RunningRequest>>>,
     request: Arc<RunningRequest>,
+    /// Those that run at its upstream.
+    running: Arc<AtomicUsize>,
 }
 
 /// What a running request looks like now.
@@ -113,8 +115,9 @@ impl Stage {
 }
 
 impl Live {
-    /// A request begins.
-    pub(crate) fn begin(&self, info: RequestInfo) -> LiveHandle {
+    /// A request begins, and is one of those that are `running` at its upstream.
+    pub(crate) fn begin(&self, info: RequestInfo, running: Arc<AtomicUsize>) -> LiveHandle {
+        running.fetch_add(1, Relaxed);
         let id = info.id;
         let request = Arc::new(RunningRequest {
             info,
@@ -127,7 +130,7 @@ impl Live {
             output_tokens: AtomicU64::new(UNKNOWN),
         });
         self.requests.insert(id, request.clone());
-        LiveHandle { requests: self.requests.clone(), request }
+        LiveHandle { requests: self.requests.clone(), request, running }
     }
 
     /// All that are running, in no order.
@@ -184,6 +187,7 @@ impl LiveHandle {
 impl Drop for LiveHandle {
     fn drop(&mut self) {
         self.requests.remove(&self.request.info.id);
+        self.running.fetch_sub(1, Relaxed);
     }
 }
 
@@ -215,7 +219,8 @@ mod tests {
     #[test]
     fn a_request_is_seen_from_its_reservation_to_its_end() {
         let (live, started) = (Live::default(), clock::now());
-        let handle = live.begin(RequestInfo {
+        let running = Arc::<AtomicUsize>::default();
+        let info = RequestInfo {
             id: RequestId(Uuid::from_u128(1)),
             request_id: "r".into(),
             tenant: TenantId("acme".into()),
@@ -225,7 +230,9 @@ mod tests {
             stream: true,
             started,
             started_at: clock::wall(),
-        });
+        };
+        let handle = live.begin(info, running.clone());
+        assert_eq!(running.load(Relaxed), 1);
         let seen = || live.requests().first().map(|request| request.seen());
         let stage = || seen().map(|seen| seen.stage);
         assert_eq!(stage(), Some(Stage::Reserved));
@@ -253,7 +260,7 @@ mod tests {
         handle.reached(Stage::Settling);
         assert_eq!(stage(), Some(Stage::Settling));
         drop(handle);
-        assert_eq!(seen(), None);
+        assert_eq!((seen(), running.load(Relaxed)), (None, 0));
         assert_eq!(live.oldest_age(started + Duration::from_secs(7)), Duration::ZERO);
     }
 }

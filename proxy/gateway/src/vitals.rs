@@ -6,6 +6,7 @@ use taximeter_system::clock;
 use taximeter_system::process::Footprint;
 use taximeter_telemetry::{UpstreamVitals, Vitals};
 
+use crate::fleet_vitals;
 use crate::gateway::ProcessState;
 
 impl ProcessState {
@@ -25,6 +26,7 @@ impl ProcessState {
             log_lines_lost: self.telemetry.log.lost(),
             process: Footprint::now(),
             upstreams: self.upstreams(),
+            fleet: fleet_vitals::of(&self.fleet, clock::now()),
         }
     }
 

@@ -159,7 +159,7 @@ pub struct Series<T> {
 }
 
 impl<T> Series<T> {
-    fn new(key: &Key, births: &Births, value: T) -> Arc<Self> {
+    pub(super) fn new(key: &Key, births: &Births, value: T) -> Arc<Self> {
         Arc::new(Self { labels: key.labels().cloned().collect(), born: births.next(), value })
     }
 }
@@ -298,7 +298,7 @@ impl Reading {
 /// All series of all instruments.
 pub(crate) struct Instruments {
     registry: Registry<Key, Atomics>,
-    births: Births,
+    pub(super) births: Births,
     genai: GenAi,
     rooms: Rooms,
 }

@@ -16,6 +16,7 @@ use taximeter_system::process::Footprint;
 use super::active::{Active, ActiveRequests};
 use super::attributes::{RequestNames, Server};
 use super::exemplar::Origin;
+use super::fleet::{FleetSeries, FleetVital};
 use super::instruments::{Instruments, Number, Reading, Series};
 use super::names::{Instrument, key};
 use super::prometheus::{Exposition, ExpositionFormat, Scrape};
@@ -37,6 +38,7 @@ pub struct Metrics {
     pub since: Timestamp,
     open: Arc<Series<Number>>,
     active: ActiveRequests,
+    fleet: FleetSeries,
     scheme: &'static str,
     /// The generation of the GenAI conventions that names follow.
     pub genai: GenAi,
@@ -76,6 +78,8 @@ pub struct Vitals {
     pub process: Footprint,
     /// The upstreams.
     pub upstreams: Vec<UpstreamVitals>,
+    /// What engines, GPUs and hosts tell.
+    pub fleet: Vec<FleetVital>,
 }
 
 /// How an upstream does.
@@ -106,8 +110,8 @@ impl Metrics {
         let pushed = otel.metrics.as_ref().map(|export| export.histograms);
         let has_native =
             config.telemetry.native_histograms || pushed == Some(HistogramBuckets::Exponential);
-        let instruments =
-            Instruments::new(otel.genai, has_native).within(config.limits.series_per_metric_max);
+        let series_max = config.limits.series_per_metric_max;
+        let instruments = Instruments::new(otel.genai, has_native).within(series_max);
         for counter in Instrument::ALL.iter().filter(|instrument| instrument.spec().is_bare_count())
         {
             if instruments.tells(*counter) {
@@ -130,6 +134,7 @@ impl Metrics {
             since,
             open,
             active: ActiveRequests::default(),
+            fleet: FleetSeries::new(instruments.births.clone(), series_max),
             scheme: config.scheme(),
             instruments,
             genai: otel.genai,
@@ -290,6 +295,8 @@ impl Metrics {
             Instrument::DetailsHeld => vitals.days_held.is_some(),
             _ => true,
         });
+        // Their instruments come behind all others.
+        readings.extend(self.fleet.readings(&vitals.fleet));
         readings
     }
 

@@ -360,6 +360,43 @@ instruments! {
         "Physical memory that the gateway's process uses.";
     ProcessFiles: metric::PROCESS_UNIX_FILE_DESCRIPTOR_COUNT, UpDownCounter, "{file_descriptor}",
         Any, &[], "File descriptors that the gateway's process has open.";
+    FleetSourceUp: "taximeter.fleet.source.up", Gauge, "1", Any, &[&[key::FLEET_SOURCE, key::KIND]],
+        "1 if the last question to a source of the section `fleet` brought metrics, 0 if it did not. Absent \
+         before the first.";
+    FleetSourceStale: "taximeter.fleet.source.stale", Gauge, "1", Any,
+        &[&[key::FLEET_SOURCE, key::KIND]],
+        "1 if no value of a source has come for three of its periods, so that nothing of it is known. Absent \
+         before its first value.";
+    FleetSourceAge: "taximeter.fleet.source.age", Gauge, "s", Any,
+        &[&[key::FLEET_SOURCE, key::KIND]],
+        "How old the last values of a source are. Absent before the first.";
+    FleetRequestsRunning: "taximeter.fleet.engine.requests_running", Gauge, "{request}", Any,
+        &[key::ENGINE], "Requests that the engine works on.";
+    FleetRequestsWaiting: "taximeter.fleet.engine.requests_waiting", Gauge, "{request}", Any,
+        &[key::ENGINE], "Requests that wait in the engine.";
+    FleetKvCacheUsage: "taximeter.fleet.engine.kv_cache_usage", Gauge, "1", Any, &[key::ENGINE],
+        "Share of the KV cache that is in use.";
+    FleetPreemptions: "taximeter.fleet.engine.preemptions", Gauge, "{request}", Any, &[key::ENGINE],
+        "Requests that lost their place, since the engine started: it begins anew with the engine.";
+    FleetPromptTokens: "taximeter.fleet.engine.prompt_tokens", Gauge, "{token}", Any, &[key::ENGINE],
+        "Tokens of prompts, with those that came from a cache, since the engine started.";
+    FleetGenerationTokens: "taximeter.fleet.engine.generation_tokens", Gauge, "{token}", Any,
+        &[key::ENGINE], "Tokens that were generated, since the engine started.";
+    FleetSmActive: "taximeter.fleet.gpu.sm.active", Gauge, "1", Any, &[key::GPU],
+        "Share of cycles in which a multiprocessor had work.";
+    FleetTensorActive: "taximeter.fleet.gpu.tensor.active", Gauge, "1", Any, &[key::GPU],
+        "Share of cycles in which the tensor units were active.";
+    FleetDramActive: "taximeter.fleet.gpu.dram.active", Gauge, "1", Any, &[key::GPU],
+        "Share of cycles in which the memory sent or received.";
+    FleetThrottle: "taximeter.fleet.gpu.throttle", Gauge, "s", Any, &[key::GPU, &[key::FLEET_REASON]],
+        "Time in which clocks were held down, by reason, since the driver was loaded.";
+    FleetThrottled: "taximeter.fleet.gpu.throttled", Gauge, "1", Any, &[key::GPU, &[key::FLEET_REASON]],
+        "1 while a reason holds clocks down, or the share of time in which it did.";
+    FleetLastXid: "taximeter.fleet.gpu.xid.last", Gauge, "{code}", Any, &[key::GPU],
+        "The last XID of the driver; 0 is none since the exporter started.";
+    FleetPressure: "taximeter.fleet.host.pressure.time", Gauge, "s", Any,
+        &[&[key::FLEET_SOURCE, key::FLEET_INSTANCE, key::HOST_NAME, key::RESOURCE, key::PRESSURE]],
+        "Time in which some or all tasks of a host waited for a resource (PSI), since it started.";
 }
 
 impl Instrument {
@@ -373,6 +410,11 @@ impl Instrument {
     /// Whether its numbers go on where the process before has left them.
     pub(crate) const fn outlives_process(self) -> bool {
         matches!(self, Self::LedgerEntries)
+    }
+
+    /// Whether it is what an engine, a GPU or a host tells, or what is known of who tells it.
+    pub(crate) fn is_of_fleet(self) -> bool {
+        self.spec().name.starts_with("taximeter.fleet.")
     }
 
     /// Whether its numbers are kept elsewhere from the start, and read when metrics are read.
@@ -435,47 +477,4 @@ pub(crate) fn escaped(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn names_become_prometheus_names_by_the_specification() {
-        for (instrument, name) in [
-            (Instrument::TokenUsage, "gen_ai_client_token_usage"),
-            (Instrument::OperationDuration, "gen_ai_client_operation_duration_seconds"),
-            (
-                Instrument::TimePerOutputChunk,
-                "gen_ai_client_operation_time_per_output_chunk_seconds",
-            ),
-            (Instrument::InferenceInputTokens, "gen_ai_client_inference_usage_input_tokens"),
-            (Instrument::ServerTimeToFirstToken, "gen_ai_server_time_to_first_token_seconds"),
-            (Instrument::HttpServerRequestDuration, "http_server_request_duration_seconds"),
-            (Instrument::Cost, "taximeter_cost"),
-            (Instrument::RequestsOpen, "taximeter_requests_open"),
-            (Instrument::StoreLag, "taximeter_store_lag"),
-            (Instrument::ProcessCpuTime, "process_cpu_time_seconds"),
-            (Instrument::ProcessMemory, "process_memory_usage_bytes"),
-            (Instrument::ProcessFiles, "process_open_fds"),
-        ] {
-            assert_eq!(instrument.spec().prometheus(), name);
-        }
-    }
-
-    #[test]
-    fn every_name_is_there_once_every_bound_rises_and_every_key_is_in_the_table() {
-        let names: HashSet<_> = Instrument::ALL.iter().map(|i| i.spec().prometheus()).collect();
-        assert_eq!(names.len(), Instrument::ALL.len());
-        for instrument in Instrument::ALL {
-            let spec = instrument.spec();
-            assert_eq!(Instrument::named(spec.name), Some(*instrument));
-            if let InstrumentKind::Histogram(bounds) = spec.kind {
-                assert!(bounds.is_sorted(), "{instrument:?}");
-            }
-            for key in spec.attributes.concat() {
-                assert!(key::ALL.iter().any(|(known, ..)| *known == key), "{instrument:?}: {key}");
-            }
-        }
-    }
-}
+mod tests;

@@ -166,7 +166,10 @@ impl Client {
         serde_json::from_slice(&answer).map_err(|source| AdminFault::Unfit { path, source })
     }
 
-    async fn get(&self, path: &'static str, query: &str) -> Result<Bytes, AdminFault> {
+    /// The body of the answer to a question.
+    ///
+    /// Errors: as [`AdminFault`] says.
+    pub(super) async fn get(&self, path: &'static str, query: &str) -> Result<Bytes, AdminFault> {
         let exchanged = tokio::time::timeout(ANSWER_TIMEOUT, self.exchange(path, query)).await;
         let (status, body) = match exchanged {
             Ok(answer) => {

@@ -1,4 +1,5 @@
-//! `taximeter top`: the live view of a gateway on a terminal.
+//! `taximeter top`: the live view of a gateway on a terminal. Other commands ask the admin address through
+//! [`AdminArgs`].
 //!
 //! Begin with `sample.rs` (one look at a gateway), then follow the data: `sample` adds up a look,
 //! `history` makes rates from two looks, `snapshot` is what there is to show, `listing` and
@@ -33,6 +34,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use bytes::Bytes;
 use clap::Args;
 use ratatui::crossterm::event::Event;
 use taximeter_config::{ADMIN_DEFAULT, UpstreamUrl};
@@ -75,10 +77,9 @@ Keys: q quits, Tab and the arrow keys change the table, s changes the order, p p
 The window needs 40x10 characters; 80x24 shows everything. If the output is no terminal, the command
 prints the state once, as with --once.";
 
-/// Shows a gateway live: tenants, models, running requests, time to first token, spend
+/// The admin address of a gateway, and what it is shown.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct TopArgs {
+pub struct AdminArgs {
     /// Admin address of the gateway
     #[arg(
         long,
@@ -105,6 +106,35 @@ pub struct TopArgs {
     /// PEM file with the private key of the client certificate
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+}
+
+impl AdminArgs {
+    /// The body of the answer to one question.
+    ///
+    /// Errors: the gateway does not answer, or with an error.
+    pub fn ask(&self, path: &'static str, query: &str) -> Result<Bytes, TopError> {
+        let client = self.client()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(TopError::Screen)?;
+        let url = shown(&self.admin);
+        runtime.block_on(client.get(path, query)).map_err(|fault| TopError::Admin { url, fault })
+    }
+
+    fn client(&self) -> Result<Client, TopError> {
+        let (certificate, key) = (self.cert.as_deref(), self.key.as_deref());
+        let pair = certificate.zip(key).map(|(certificate, key)| Pair { certificate, key });
+        let credentials = Credentials { token: self.token.as_deref(), pair };
+        let client = Client::new(self.admin.clone(), credentials, self.ca.as_deref());
+        client.map_err(|fault| TopError::Admin { url: shown(&self.admin), fault })
+    }
+}
+
+/// Shows a gateway live: tenants, models, running requests, time to first token, spend
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct TopArgs {
+    #[command(flatten)]
+    admin: AdminArgs,
 
     /// Polling interval in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
@@ -154,13 +184,9 @@ pub enum TopError {
 ///
 /// Errors: the gateway does not answer the first poll; the terminal cannot be used.
 pub fn run(args: &TopArgs, out: &mut dyn Write) -> Result<(), TopError> {
-    let url = shown(&args.admin);
+    let url = shown(&args.admin.admin);
     let failed = |fault| TopError::Admin { url: url.clone(), fault };
-    let (certificate, key) = (args.cert.as_deref(), args.key.as_deref());
-    let pair = certificate.zip(key).map(|(certificate, key)| Pair { certificate, key });
-    let credentials = Credentials { token: args.token.as_deref(), pair };
-    let client =
-        Client::new(args.admin.clone(), credentials, args.ca.as_deref()).map_err(failed)?;
+    let client = args.admin.client()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(TopError::Screen)?;
     runtime.block_on(async {

@@ -19,9 +19,9 @@ vllm:time_to_first_token_seconds_sum{engine=\"0\",model_name=\"m\"} 0.35
 
 /// What the command prints for `text` on standard input, and whether it says that all is well.
 fn printed(text: &str, json: bool) -> (String, ExitCode) {
-    let args = FleetArgs { command: FleetCommand::Read { from: "-".to_owned(), json } };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = run(&args, Timestamp::UNIX_EPOCH, &mut text.as_bytes(), &mut out, &mut err).unwrap();
+    let at = Timestamp::UNIX_EPOCH;
+    let code = read_once("-", json, at, &mut text.as_bytes(), &mut out, &mut err).unwrap();
     (String::from_utf8(out).unwrap() + &String::from_utf8(err).unwrap(), code)
 }
 
@@ -88,8 +88,8 @@ fn names_of_others_cannot_move_the_cursor() {
 #[test]
 fn a_file_that_is_not_there_is_an_error_that_names_it() {
     let from = PathBuf::from("/nowhere/at.prom").display().to_string();
-    let args = FleetArgs { command: FleetCommand::Read { from, json: false } };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
     let fault =
-        run(&args, Timestamp::UNIX_EPOCH, &mut io::empty(), &mut Vec::new(), &mut Vec::new());
+        read_once(&from, false, Timestamp::UNIX_EPOCH, &mut io::empty(), &mut out, &mut err);
     assert!(fault.unwrap_err().to_string().contains("/nowhere/at.prom"));
 }

@@ -65,7 +65,7 @@ impl Settlement {
         permit: Option<Permit<TenantId>>,
     ) -> Self {
         gateway.telemetry.metrics.settlement_opened();
-        let live = gateway.live.begin(RequestInfo {
+        let info = RequestInfo {
             id: call.id,
             request_id: call.request_id.clone(),
             tenant: call.caller.tenant.clone(),
@@ -75,7 +75,8 @@ impl Settlement {
             stream: chosen.stream,
             started: call.started,
             started_at: call.started_at,
-        });
+        };
+        let live = gateway.live.begin(info, gateway.running(chosen.index).clone());
         let asked = Asked {
             upstream: chosen.index,
             request_model: chosen.request_model.clone(),

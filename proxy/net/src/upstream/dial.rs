@@ -1,6 +1,7 @@
 //! Opens a connection: resolves the name, connects by TCP, and does the TLS handshake.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use taximeter_config::UpstreamUrl;
+use taximeter_config::{UpstreamUrl, is_public_host};
 use taximeter_system::descriptors;
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
@@ -39,6 +40,9 @@ pub enum DialFault {
     /// It took longer than `upstream_connect_timeout_seconds`.
     #[error("no connection within {}s", .0.as_secs())]
     Timeout(Duration),
+    /// Only addresses that are not public were to be connected to.
+    #[error("the name is that of a public address, {0}")]
+    Public(IpAddr),
     /// The file descriptor would be one that is reserved for the ledger.
     #[error("file descriptors are nearly used up; raise the limit (`ulimit -n`)")]
     Descriptors,
@@ -55,6 +59,7 @@ impl DialFault {
             Self::Connect(_) => "connect",
             Self::Tls(_) => "tls",
             Self::Timeout(_) => "timeout",
+            Self::Public(_) => "public_address",
             Self::Descriptors => "file_descriptors",
             Self::Handshake(_) => "handshake",
         }
@@ -84,13 +89,15 @@ pub struct Dialer {
     /// `None` where no upstream speaks TLS.
     tls: Option<TlsConnector>,
     timeout: Duration,
+    /// Whether public addresses are left alone.
+    is_private: bool,
 }
 
 impl Dialer {
     /// Trusts the system's certificate authorities (`SSL_CERT_FILE` included), or Mozilla's where
     /// the system has none. Without a `tls` upstream nothing is loaded.
     pub fn new(tls: bool, timeout: Duration) -> Self {
-        Self { tls: tls.then(|| connector(system_roots(), HTTP_1)), timeout }
+        Self { tls: tls.then(|| connector(system_roots(), HTTP_1)), timeout, is_private: false }
     }
 
     /// The same with TLS for `protocol`. If `ca` is given, only the certificates in that file are
@@ -99,7 +106,7 @@ impl Dialer {
     /// Errors: the file cannot be read, or has no certificate.
     pub fn trusting(ca: Option<&Path>, protocol: &[u8], timeout: Duration) -> io::Result<Self> {
         let roots = ca.map_or_else(|| Ok(system_roots()), roots_of)?;
-        Ok(Self { tls: Some(connector(roots, protocol)), timeout })
+        Ok(Self { tls: Some(connector(roots, protocol)), timeout, is_private: false })
     }
 
     /// Trusts as `trusting` does, and shows a certificate to servers that ask for one.
@@ -118,14 +125,20 @@ impl Dialer {
         })?;
         let config = ClientConfig::builder().with_root_certificates(roots);
         let config = config.with_client_auth_cert(chain, key).map_err(io::Error::other)?;
-        Ok(Self { tls: Some(connector_of(config, protocol)), timeout })
+        Ok(Self { tls: Some(connector_of(config, protocol)), timeout, is_private: false })
     }
 
     /// Trusts every server. For checks of whether a server answers at all.
     pub fn of_anyone(timeout: Duration) -> Self {
         let config = ClientConfig::builder().dangerous();
         let config = config.with_custom_certificate_verifier(Arc::new(Anyone::default()));
-        Self { tls: Some(connector_of(config.with_no_client_auth(), HTTP_1)), timeout }
+        let tls = Some(connector_of(config.with_no_client_auth(), HTTP_1));
+        Self { tls, timeout, is_private: false }
+    }
+
+    /// The same for loopback, private and cluster addresses only, whatever a name stands for.
+    pub fn private(self) -> Self {
+        Self { is_private: true, ..self }
     }
 
     /// Opens a connected socket, with TLS if the URL says so.
@@ -139,6 +152,10 @@ impl Dialer {
     async fn open(&self, url: &UpstreamUrl) -> Result<EngineSocket, DialFault> {
         let addresses = lookup_host((&*url.host, url.port)).await.map_err(DialFault::Resolve)?;
         let addresses: Vec<_> = addresses.collect();
+        let is_public = |address: &&SocketAddr| is_public_host(&address.ip().to_string());
+        if let Some(public) = addresses.iter().find(is_public).filter(|_| self.is_private) {
+            return Err(DialFault::Public(public.ip()));
+        }
         if !descriptors::has_room_for_engine() {
             return Err(DialFault::Descriptors);
         }

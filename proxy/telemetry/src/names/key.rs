@@ -185,8 +185,68 @@ keys! {
     STATUS_CLASS: "taximeter.status.class", Text,
         "The class of the status that the client got: `2xx` to `5xx`. Absent if there was no answer.";
     KIND: "taximeter.kind", Text, "A word from a fixed list.";
+    FLEET_SOURCE: "taximeter.fleet.source", Text,
+        "The URL of a source of the section `fleet`, or `/proc`.";
+    FLEET_INSTANCE: "taximeter.fleet.instance", Text,
+        "The address that another scraper took the value from, where a source tells of several.";
+    FLEET_ENGINE: "taximeter.fleet.engine", Text, "The engine of a server that has several.";
+    FLEET_RANK: "taximeter.fleet.rank", Text, "The rank in a data-parallel engine.";
+    FLEET_REASON: "taximeter.fleet.reason", Text, "Why clocks are held down.";
+    RESOURCE: "taximeter.fleet.resource", Text, "`cpu`, `io`, `memory` or `irq`.";
+    PRESSURE: "taximeter.fleet.pressure", Text, "Whether `some` or all (`full`) tasks waited.";
+    HOST_NAME: attribute::HOST_NAME, Text, "The node, as its exporter says it.";
+    HW_ID: "hw.id", Text, "The GPU: its UUID, or its serial number.";
+    HW_PART: "hw.gpu.part", Text, "The part of the GPU: a MIG instance or a partition.";
+    K8S_NAMESPACE: attribute::K8S_NAMESPACE_NAME, Text, "The namespace of the pod.";
+    K8S_POD: attribute::K8S_POD_NAME, Text, "The pod that an engine is in, or that has a GPU.";
+    K8S_CONTAINER: attribute::K8S_CONTAINER_NAME, Text, "The container.";
     SIGNAL: "taximeter.otlp.signal", Text, "`metrics`, `traces` or `logs`.";
 }
+
+/// The keys of what engines, GPUs and hosts tell, by the names of the schema.
+pub(crate) const FLEET: &[(&str, &str)] = &[
+    ("source", FLEET_SOURCE),
+    ("target", KIND),
+    ("upstream", UPSTREAM),
+    ("instance", FLEET_INSTANCE),
+    ("engine", FLEET_ENGINE),
+    ("engine.rank", FLEET_RANK),
+    ("reason", FLEET_REASON),
+    ("resource", RESOURCE),
+    ("kind", PRESSURE),
+    ("gen_ai.request.model", GEN_AI_REQUEST_MODEL),
+    ("host.name", HOST_NAME),
+    ("hw.id", HW_ID),
+    ("hw.gpu.part", HW_PART),
+    ("k8s.namespace.name", K8S_NAMESPACE),
+    ("k8s.pod.name", K8S_POD),
+    ("k8s.container.name", K8S_CONTAINER),
+];
+
+/// Whom a value of an engine is about.
+pub(crate) const ENGINE: &[&str] = &[
+    FLEET_SOURCE,
+    FLEET_INSTANCE,
+    UPSTREAM,
+    HOST_NAME,
+    K8S_NAMESPACE,
+    K8S_POD,
+    K8S_CONTAINER,
+    GEN_AI_REQUEST_MODEL,
+    FLEET_ENGINE,
+    FLEET_RANK,
+];
+/// Whom a value of a GPU is about.
+pub(crate) const GPU: &[&str] = &[
+    FLEET_SOURCE,
+    FLEET_INSTANCE,
+    HOST_NAME,
+    HW_ID,
+    HW_PART,
+    K8S_NAMESPACE,
+    K8S_POD,
+    K8S_CONTAINER,
+];
 
 /// Parts of the input that are text, pictures and sound.
 pub(crate) const INPUT_BY_MODALITY: [&str; 3] = [

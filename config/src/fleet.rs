@@ -1,0 +1,137 @@
+//! What is read of engines, GPUs and hosts, and from where.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::json_schema::Allowed;
+use crate::mistake::Invalid;
+use crate::value::Value;
+
+/// The longest id of a GPU, in bytes.
+const GPU_ID_BYTES_MAX: usize = 128;
+/// The shortest time between two looks at `/proc`, in seconds.
+const LOOK_SECONDS_MIN: f64 = 0.1;
+/// The longest.
+const LOOK_SECONDS_MAX: f64 = 60.0;
+
+/// What is read of engines, GPUs and hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fleet {
+    /// Which engines are asked.
+    pub engines: Engines,
+    /// Exporters of GPUs.
+    pub gpus: Vec<ScrapeUrl>,
+    /// The upstream of each GPU, by the GPU's id, as far as the file says.
+    pub assigned: BTreeMap<String, String>,
+    /// Exporters of hosts.
+    pub hosts: Vec<ScrapeUrl>,
+    /// The time between two looks at `/proc`; `None` looks never.
+    pub local: Option<Duration>,
+}
+
+impl Default for Fleet {
+    fn default() -> Self {
+        Self {
+            engines: Engines::Auto,
+            gpus: Vec::new(),
+            assigned: BTreeMap::new(),
+            hosts: Vec::new(),
+            local: Some(Duration::from_secs(1)),
+        }
+    }
+}
+
+/// Which engines are asked for their metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Engines {
+    /// Each upstream that is not public.
+    Auto,
+    /// None.
+    Off,
+    /// These.
+    Listed(Vec<ScrapeUrl>),
+}
+
+/// Where metrics are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ScrapeUrl {
+    /// TLS or not.
+    pub tls: bool,
+    /// Name or address, without brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Path and query.
+    pub path: String,
+}
+
+/// `auto` or `off`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum EnginesWord {
+    Auto,
+    Off,
+}
+
+impl Value for EnginesWord {
+    const EXPECTED: &'static str = "auto, off, or a list of URLs";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "off" | "false" => Ok(Self::Off),
+            _ => Err(Invalid::new("is not allowed here", Self::EXPECTED)),
+        }
+    }
+
+    fn allowed() -> Allowed {
+        Allowed::Words(vec!["auto", "off", "false"])
+    }
+}
+
+/// The id of a GPU or of a part of one.
+#[derive(Debug, Clone)]
+pub(crate) struct GpuId(pub(crate) String);
+
+impl Value for GpuId {
+    const EXPECTED: &'static str =
+        "an id of a GPU such as GPU-5fd4f087-86f3-7a43-b711-4771313afc50";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        // What plugins that share a GPU put behind its id is left out, as of what exporters print.
+        let id = text.split("::").next().unwrap_or(text);
+        if id.is_empty()
+            || id.len() > GPU_ID_BYTES_MAX
+            || !id.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            return Err(Invalid::new("is no id of a GPU", Self::EXPECTED));
+        }
+        Ok(Self(id.to_owned()))
+    }
+}
+
+/// The time between two looks at `/proc`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LookPeriod(Duration);
+
+impl From<LookPeriod> for Duration {
+    fn from(period: LookPeriod) -> Self {
+        period.0
+    }
+}
+
+impl Value for LookPeriod {
+    const EXPECTED: &'static str = "seconds, from 0.1 to 60";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let invalid = || Invalid::new("is not a time from 0.1 to 60 seconds", Self::EXPECTED);
+        let seconds: f64 = text.parse().map_err(|_| invalid())?;
+        if !(LOOK_SECONDS_MIN..=LOOK_SECONDS_MAX).contains(&seconds) {
+            return Err(invalid());
+        }
+        Duration::try_from_secs_f64(seconds).map(Self).map_err(|_| invalid())
+    }
+
+    fn allowed() -> Allowed {
+        Allowed::Number { zero: false, max: LOOK_SECONDS_MAX }
+    }
+}

@@ -1,0 +1,82 @@
+//! The keys under `fleet`.
+
+use crate::fleet::{EnginesWord, GpuId, LookPeriod, ScrapeUrl};
+use crate::json_schema::{Described, Schema, default, required, without};
+use crate::reader::{List, Optional, Read, Reader, Required, Spanned, keys};
+use crate::values::Name;
+use crate::yaml::{Kind, Node};
+
+keys! {
+    /// What Taximeter reads of engines, GPUs and hosts while it runs. `{}` takes all defaults.
+    RawFleet {
+        /// The engines that Taximeter asks for their metrics: with `auto` each upstream at a loopback,
+        /// private or cluster address, at `/metrics`; or a list of URLs; or `off`. It asks each second
+        /// while requests run there, else every 15 seconds.
+        engines: Optional<RawEngines> = default("auto").example(r#"["http://vllm.example:8000"]"#),
+        /// Exporters of GPUs.
+        gpus: Optional<RawGpuExporters> = without("no exporters of GPUs"),
+        /// The host of the gateway, and exporters of hosts.
+        hosts: Optional<RawHosts> = without("the defaults of its keys"),
+    }
+}
+
+keys! {
+    /// Exporters of GPUs, such as dcgm-exporter.
+    RawGpuExporters {
+        /// Their URLs; `/metrics` where a URL has no path. Taximeter asks every 5 seconds.
+        scrape: Optional<List<Spanned<ScrapeUrl>>> =
+            without("no exporters").example(r#"["http://dcgm:9400"]"#),
+        /// Which GPUs an upstream runs on, where no label of an exporter says it.
+        assigned: Optional<List<RawAssigned>> = without("what exporters say"),
+    }
+}
+
+keys! {
+    /// The GPUs of an upstream.
+    RawAssigned {
+        /// The name of the upstream.
+        upstream: Required<Spanned<Name>> = required().example("local"),
+        /// The ids of its GPUs or their parts, as exporters print them. No two upstreams have the same.
+        ids: Required<List<Spanned<GpuId>>> =
+            required().example(r#"["GPU-5fd4f087-86f3-7a43-b711-4771313afc50"]"#),
+    }
+}
+
+keys! {
+    /// The host of the gateway, and exporters of hosts.
+    RawHosts {
+        /// Whether Taximeter reads `/proc` of the host that it runs on.
+        local: Optional<Spanned<bool>> = default("on").example("off"),
+        /// The time between two looks at `/proc`, from 0.1 seconds on.
+        local_interval_seconds: Optional<Spanned<LookPeriod>> = default("1").example("0.1"),
+        /// The URLs of exporters, such as node_exporter; `/metrics` where a URL has no path. Taximeter
+        /// asks every 5 seconds.
+        scrape: Optional<List<Spanned<ScrapeUrl>>> =
+            without("no exporters").example(r#"["http://node:9100"]"#),
+    }
+}
+
+/// `auto`, `off`, or URLs.
+#[derive(Debug)]
+pub(crate) enum RawEngines {
+    Word(Spanned<EnginesWord>),
+    Urls(List<Spanned<ScrapeUrl>>),
+}
+
+impl Read for RawEngines {
+    fn read(node: &Node, path: &str, reader: &mut Reader<'_>) -> Option<Self> {
+        match &node.kind {
+            Kind::List(_) => List::read(node, path, reader).map(Self::Urls),
+            _ => Spanned::read(node, path, reader).map(Self::Word),
+        }
+    }
+}
+
+impl Described for RawEngines {
+    fn described() -> Schema {
+        Schema::AnyOf(vec![
+            Spanned::<EnginesWord>::described(),
+            List::<Spanned<ScrapeUrl>>::described(),
+        ])
+    }
+}

@@ -1,0 +1,41 @@
+//! Asks engines, GPUs and hosts for their metrics, while the configuration says so.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use taximeter_control::{Plan, Scraper};
+use taximeter_gateway::gateway::{Current, Gateway};
+use tokio::time::sleep;
+
+/// Time between two looks at whether there is anything to ask.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Starts the thread that asks once a configuration wants it. It ends with the process.
+pub(super) fn start(current: Current) {
+    let gateway = current.get();
+    let board = gateway.fleet.clone();
+    gateway.background.spawn(async move {
+        loop {
+            // Without a thread it is tried again.
+            if current.get().config.fleet.is_some()
+                && Scraper::start(board.clone(), plans(current.clone())).is_ok()
+            {
+                return;
+            }
+            sleep(LOOK_PERIOD).await;
+        }
+    });
+}
+
+/// What is asked: once, and again for each further configuration.
+fn plans(current: Current) -> impl FnMut() -> Option<Plan> + Send + 'static {
+    let mut last = Weak::<Gateway>::new();
+    move || {
+        let gateway = current.get();
+        if Weak::as_ptr(&last) == Arc::as_ptr(&gateway) {
+            return None;
+        }
+        last = Arc::downgrade(&gateway);
+        Some(Plan::of(&gateway.config, |index| gateway.running(index).clone()))
+    }
+}

@@ -1,0 +1,301 @@
+//! The thread that asks all sources. It has a runtime of its own and gets the CPU that nobody else
+//! wants, so that no request feels it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use taximeter_fleet::{Board, Pool, Target, TargetState};
+use taximeter_net::sending::SenderThread;
+use taximeter_net::upstream::Dialer;
+use taximeter_system::{clock, thread};
+use tokio::sync::Semaphore;
+use tokio::task::{Id, JoinError, JoinSet};
+
+use crate::ask::{ANSWER_BYTES_MAX, Answer, ScrapeFault, ask};
+use crate::exposition::{Bounds, Form, body, read};
+use crate::host::Host;
+use crate::plan::{Plan, Source};
+use crate::schedule::{Outcome, Schedule};
+
+/// Questions that run at the same time.
+const AT_ONCE_MAX: usize = 64;
+/// Large answers that are read at the same time.
+const LARGE_AT_ONCE_MAX: usize = 2;
+/// Most samples of one answer.
+const SAMPLES_MAX: usize = 100_000;
+/// Time to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time between two looks at whether requests run, and at the plan.
+const LOOK_PERIOD: Duration = Duration::from_millis(250);
+/// The first questions are spread by so much for each source, so that they do not come at once.
+const SPREAD: Duration = Duration::from_millis(15);
+/// The longest time until a source is asked for the first time.
+const SPREAD_MAX: Duration = Duration::from_secs(15);
+
+/// The thread that asks.
+#[derive(Debug)]
+pub struct Scraper(SenderThread);
+
+impl Scraper {
+    /// Starts it. `plan` says what is asked: something when it has changed since it was last called.
+    /// What is known stands on `board`.
+    ///
+    /// Errors: the system has no thread for it.
+    pub fn start(
+        board: Arc<Board>,
+        plan: impl FnMut() -> Option<Plan> + Send + 'static,
+    ) -> io::Result<Self> {
+        let scraping = Scraping {
+            board,
+            plan,
+            followed: Vec::new(),
+            local: None,
+            asked: JoinSet::new(),
+            pool: Pool::default(),
+            large: Arc::new(Semaphore::new(LARGE_AT_ONCE_MAX)),
+            dialers: Dialers::new(false),
+            turn: 0,
+            ids: 0,
+        };
+        let run = async move |scraping: &mut Scraping<_>| {
+            thread::yield_to_others();
+            scraping.run().await;
+        };
+        SenderThread::start("fleet", scraping, run, async |_| {}).map(Self)
+    }
+
+    /// Asks it to end.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+/// The gateway's own host, which is the last source on the board.
+struct Local {
+    every: Duration,
+    due: Instant,
+    host: Host,
+    target: Target,
+}
+
+/// How connections are opened.
+struct Dialers {
+    tls: bool,
+    any: Arc<Dialer>,
+    private: Arc<Dialer>,
+}
+
+impl Dialers {
+    fn new(tls: bool) -> Self {
+        let any = Dialer::new(tls, CONNECT_TIMEOUT);
+        Self { tls, private: Arc::new(any.clone().private()), any: Arc::new(any) }
+    }
+}
+
+struct Scraping<P> {
+    board: Arc<Board>,
+    plan: P,
+    followed: Vec<Followed>,
+    local: Option<Local>,
+    asked: JoinSet<Done>,
+    pool: Pool,
+    large: Arc<Semaphore>,
+    dialers: Dialers,
+    /// Whose turn it is first.
+    turn: usize,
+    /// Numbers that were given out.
+    ids: u64,
+}
+
+/// A source that is followed.
+struct Followed {
+    id: u64,
+    source: Source,
+    schedule: Schedule,
+    target: Arc<Target>,
+    /// The last question.
+    task: Option<Id>,
+}
+
+/// The end of a question.
+struct Done {
+    id: u64,
+    answer: Result<Answer, ScrapeFault>,
+}
+
+impl<P: FnMut() -> Option<Plan>> Scraping<P> {
+    async fn run(&mut self) {
+        loop {
+            let now = clock::now();
+            if let Some(plan) = (self.plan)() {
+                self.follow(plan, now);
+            }
+            let next = self.begin_due(now).min(self.look(now)).min(now + LOOK_PERIOD);
+            tokio::select! {
+                Some(done) = self.asked.join_next() => self.end(done),
+                () = tokio::time::sleep_until(next.into()) => {}
+            }
+        }
+    }
+
+    /// Follows what is planned. What stays goes on as it was.
+    fn follow(&mut self, plan: Plan, now: Instant) {
+        let tls = plan.sources.iter().any(|source| source.url.tls);
+        if tls != self.dialers.tls {
+            self.dialers = Dialers::new(tls);
+        }
+        let mut before = std::mem::take(&mut self.followed);
+        let mut first = now;
+        for source in plan.sources {
+            let is_it = |one: &Followed| {
+                one.source.url == source.url
+                    && one.source.kind == source.kind
+                    && one.source.is_private == source.is_private
+            };
+            let known = before.iter().position(is_it).map(|at| before.swap_remove(at));
+            let one = match known {
+                Some(known) => {
+                    let upstreams = source.upstreams.clone().into();
+                    let target = Target { upstreams, ..Target::clone(&known.target) };
+                    Followed { source, target: Arc::new(target), ..known }
+                }
+                None => {
+                    first = (first + SPREAD).min(now + SPREAD_MAX);
+                    self.new_one(source, first)
+                }
+            };
+            self.followed.push(one);
+        }
+        self.local = plan.local.map(|every| {
+            let known = self.local.take().map(|local| (local.host, local.target));
+            let (host, target) = known.unwrap_or_else(|| (Host::new(), Host::target(every)));
+            let target = Target { every, usual: every, ..target };
+            Local { every, due: now, host, target }
+        });
+        let followed = self.followed.iter().map(|one| one.target.clone());
+        let local = self.local.iter().map(|local| Arc::new(local.target.clone()));
+        self.board.replace(followed.chain(local).collect());
+    }
+
+    /// Looks at the host if it is time to. When the next time is.
+    fn look(&mut self, now: Instant) -> Instant {
+        let Some(local) = &mut self.local else { return now + SPREAD_MAX };
+        if local.due <= now {
+            local.host.look(&mut local.target, now, clock::wall(), &mut self.pool);
+            self.board.put(self.followed.len(), Arc::new(local.target.clone()));
+            local.due = (local.due + local.every).max(now);
+        }
+        local.due
+    }
+
+    fn new_one(&mut self, source: Source, first: Instant) -> Followed {
+        self.ids += 1;
+        let schedule = Schedule::new(source.kind == taximeter_fleet::TargetKind::Engine, first);
+        let upstreams = source.upstreams.clone();
+        let every = schedule.every(source.is_busy());
+        let target = Target::new(&source.url.to_string(), source.kind, upstreams, every);
+        Followed { id: self.ids, source, schedule, target: Arc::new(target), task: None }
+    }
+
+    /// Asks all whose time has come, as far as there is room. When the next one's comes.
+    fn begin_due(&mut self, now: Instant) -> Instant {
+        let mut next = now + SPREAD_MAX;
+        let all = self.followed.len();
+        for nth in 0..all {
+            let at = (self.turn + nth) % all;
+            let Some(one) = self.followed.get_mut(at) else { continue };
+            let is_busy = one.source.is_busy();
+            // Where no request runs any more, values hold for longer at once.
+            let usual = one.schedule.usual(is_busy);
+            if usual > one.target.usual {
+                one.target = Arc::new(Target { usual, ..Target::clone(&one.target) });
+                self.board.put(at, one.target.clone());
+            }
+            let Some(due) = one.schedule.due(is_busy) else { continue };
+            if due > now {
+                next = next.min(due);
+                continue;
+            }
+            if self.asked.len() >= AT_ONCE_MAX {
+                // Whoever has to wait is first when there is room.
+                self.turn = at;
+                break;
+            }
+            one.schedule.begin(now);
+            let dialer = match one.source.is_private {
+                true => self.dialers.private.clone(),
+                false => self.dialers.any.clone(),
+            };
+            let Source { url, credential, .. } = one.source.clone();
+            let (id, large) = (one.id, self.large.clone());
+            let task = self.asked.spawn(async move {
+                let answer = ask(&dialer, &url, credential.as_ref(), &large).await;
+                Done { id, answer }
+            });
+            one.task = Some(task.id());
+        }
+        next
+    }
+
+    fn end(&mut self, done: Result<Done, JoinError>) {
+        let (now, at) = (clock::now(), clock::wall());
+        let done = done.unwrap_or_else(|fault| {
+            // Who watches panics tells of it.
+            let of = self.followed.iter().find(|one| one.task == Some(fault.id()));
+            Done { id: of.map_or(0, |one| one.id), answer: Err(ScrapeFault::Panicked) }
+        });
+        // One that is no longer followed is of no interest.
+        let Some(place) = self.followed.iter().position(|one| one.id == done.id) else { return };
+        let Some(one) = self.followed.get_mut(place) else { return };
+        let mut target = Target::clone(&one.target);
+        let told =
+            done.answer.and_then(|answer| tell(&mut target, &answer, now, at, &mut self.pool));
+        let outcome = match told {
+            Ok(bytes) => Outcome::Read(bytes),
+            Err(fault) => {
+                target.fail(at, fault.cause(), &fault.to_string());
+                fault.outcome()
+            }
+        };
+        one.schedule.end(now, outcome);
+        let is_busy = one.source.is_busy();
+        target.every = one.schedule.every(is_busy);
+        if target.state == TargetState::Up {
+            target.usual = one.schedule.usual(is_busy);
+        }
+        one.target = Arc::new(target);
+        self.board.put(place, one.target.clone());
+    }
+}
+
+/// Makes quantities of an answer. How long it was.
+fn tell(
+    target: &mut Target,
+    answer: &Answer,
+    now: Instant,
+    at: Timestamp,
+    pool: &mut Pool,
+) -> Result<usize, ScrapeFault> {
+    let text = body(&answer.text);
+    let bounds = Bounds { bytes: ANSWER_BYTES_MAX, samples: SAMPLES_MAX, ..Bounds::default() };
+    let exposition = read(&text, &bounds);
+    if exposition.form != Form::Text {
+        return Err(ScrapeFault::Form(exposition.form));
+    }
+    let mut reading = taximeter_fleet::read(&exposition.samples, at);
+    if !reading.programs.iter().any(|program| program.is_read) {
+        return Err(ScrapeFault::NoProgram);
+    }
+    if *target.programs != reading.programs {
+        target.programs = Arc::new(std::mem::take(&mut reading.programs));
+    }
+    target.quantities = Arc::new(target.quantities.after(reading, now, pool));
+    target.skipped = exposition.skipped.count();
+    target.cut = answer.cut || exposition.cut;
+    target.state = TargetState::Up;
+    target.asked += 1;
+    (target.asked_at, target.answered_at) = (Some(at), Some(at));
+    Ok(answer.text.len())
+}
