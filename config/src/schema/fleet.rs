@@ -1,10 +1,11 @@
 //! The keys under `fleet`.
 
+use taximeter_yaml::{Kind, Node};
+
 use crate::fleet::{EnginesWord, GpuId, LookPeriod, ScrapeUrl};
 use crate::json_schema::{Described, Schema, default, required, without};
 use crate::reader::{List, Optional, Read, Reader, Required, Spanned, keys};
 use crate::values::Name;
-use crate::yaml::{Kind, Node};
 
 keys! {
     /// What Taximeter reads of engines, GPUs and hosts while it runs. `{}` takes all defaults.
