@@ -1,10 +1,14 @@
 //! Reads records to export them.
 
 use taximeter_billing::export::ExportError;
-use taximeter_ledger::{DecodeError, Record};
+use taximeter_ledger::{DecodeError, Record, RecordDecoder};
 
 /// The record of an entry.
-pub(super) fn decoded(seq: u64, payload: &[u8]) -> Result<Record, ExportError> {
+pub(super) fn decoded<'a>(
+    decoder: &'a mut RecordDecoder,
+    seq: u64,
+    payload: &[u8],
+) -> Result<&'a Record, ExportError> {
     let what = |error: DecodeError| ExportError::Unreadable { seq, what: error.to_string() };
-    Record::decode(seq, payload).map_err(what)
+    decoder.decode(seq, payload).map_err(what)
 }

@@ -5,12 +5,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use taximeter_billing::export::{ExportError, ExportTotals, RecordRows, RecordsParquet};
+use taximeter_ledger::RecordDecoder;
 use taximeter_store::{Store, Written};
 use taximeter_system::lanes::Lanes;
 
 use crate::beside::written_beside;
 use crate::decoded::decoded;
 use crate::job::{ExportFault, Job, Output};
+
+/// The rows of a page, and who decodes their records. They come back empty, for another page.
+#[derive(Default)]
+struct Rows {
+    rows: RecordRows,
+    decoder: RecordDecoder,
+}
 
 /// Writes what the store has of a period to `out`; adds it to `totals`, and calls `step` for each row.
 ///
@@ -25,14 +33,14 @@ pub(super) fn parquet(
     let writer = RecordsParquet::new(out)?;
     let newest = store.newest()?;
     let work = |(page, rows)| (take_apart(&page, rows), page);
-    let (to_spare, spare) = channel::<RecordRows>();
+    let (to_spare, spare) = channel::<Rows>();
     written_beside(
         move |rows| write(writer, rows, &to_spare),
         |hand_on| {
-            let mut hand_on = |(rows, page): (Result<RecordRows, ExportError>, Written)| {
+            let mut hand_on = |(rows, page): (Result<Rows, ExportError>, Written)| {
                 let mut rows = rows?;
-                totals.add_requests(&rows.take_totals())?;
-                (0..rows.len()).for_each(|_| step());
+                totals.add_requests(&rows.rows.take_totals())?;
+                (0..rows.rows.len()).for_each(|_| step());
                 hand_on(rows)?;
                 Ok::<_, ExportFault>(page)
             };
@@ -49,9 +57,9 @@ pub(super) fn parquet(
 }
 
 /// A page, in rows that were empty.
-fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, ExportError> {
+fn take_apart(page: &Written, mut rows: Rows) -> Result<Rows, ExportError> {
     for (place, payload) in page.iter() {
-        rows.add(place.ledger, &decoded(place.seq, payload)?)?;
+        rows.rows.add(place.ledger, decoded(&mut rows.decoder, place.seq, payload)?)?;
     }
     Ok(rows)
 }
@@ -59,13 +67,13 @@ fn take_apart(page: &Written, mut rows: RecordRows) -> Result<RecordRows, Export
 /// Writes rows; those that are empty then come back by `spare`.
 fn write(
     mut writer: RecordsParquet<&mut Output<'_>>,
-    rows: Receiver<RecordRows>,
-    spare: &Sender<RecordRows>,
+    pages: Receiver<Rows>,
+    spare: &Sender<Rows>,
 ) -> Result<(), ExportError> {
-    for mut rows in rows {
-        writer.add(&mut rows)?;
+    for mut page in pages {
+        writer.add(&mut page.rows)?;
         // Nobody wants them once all pages are read.
-        let _ = spare.send(rows);
+        let _ = spare.send(page);
     }
     writer.finish()?;
     Ok(())

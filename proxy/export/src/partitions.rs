@@ -8,7 +8,7 @@ use taximeter_billing::export::{
     ExportError, ExportTotals, Layout, ManifestFile, RecordRows, RecordsParquet, partition,
 };
 use taximeter_billing::hour_of;
-use taximeter_ledger::{LedgerId, Record};
+use taximeter_ledger::{LedgerId, Record, RecordDecoder};
 use taximeter_store::Written;
 
 use crate::decoded::decoded;
@@ -64,9 +64,10 @@ impl<'a> Partitions<'a> {
         mut self,
         pages: Receiver<Written>,
     ) -> Result<(Vec<ManifestFile>, ExportTotals), PartFault> {
+        let mut decoder = RecordDecoder::default();
         for page in pages {
             for (place, payload) in page.iter() {
-                self.add(place.ledger, &decoded(place.seq, payload)?)?;
+                self.add(place.ledger, decoded(&mut decoder, place.seq, payload)?)?;
             }
         }
         self.end_hour()?;

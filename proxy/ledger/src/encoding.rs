@@ -30,6 +30,7 @@ mod parts;
 mod payload;
 mod post;
 mod record;
+mod record_decoder;
 mod refusals;
 mod shared;
 mod string_table;
@@ -56,6 +57,7 @@ pub(crate) use self::keys::{END, ID_BYTES};
 pub use self::member::DecodeError;
 pub use self::payload::{Payload, PostBytes, join_payload};
 pub use self::post::{PostNumbers, PostNumbersReader, PostView};
+pub use self::record_decoder::RecordDecoder;
 pub use self::string_table::StringsSoFar;
 pub(crate) use self::string_table::{Interner, StringTable};
 

@@ -62,7 +62,7 @@ pub use digest::{Digest, Digester};
 pub use dimensions::{Dimensions, RequestKind, SessionSource};
 pub use encoding::{
     CostNumbers, DecodeError, LineQuantities, Payload, PostBytes, PostNumbers, PostNumbersReader,
-    PostView, StringsSoFar, TOKENS_MAX, join_payload,
+    PostView, RecordDecoder, StringsSoFar, TOKENS_MAX, join_payload,
 };
 pub use entry::{
     Checkpoint, Completed, Correction, Entry, Progress, Reserve, Settled, Void, VoidReason,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::mem;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use sha2::{Digest as _, Sha256};
-use taximeter_ledger::{Place, Record, RequestId, TenantId};
+use taximeter_ledger::{DecodeError, Place, Record, RecordDecoder, RequestId, TenantId};
 
 use super::footer::{FOOTER_KEY, FORMAT, Footer};
 use super::totals::{DayTotals, digest};
@@ -28,6 +29,7 @@ pub struct DayWriter<W: Write + Send> {
     totals: DayTotals,
     of_group: Sha256,
     last: Option<(TenantId, RequestId)>,
+    decoder: RecordDecoder,
     scratch: Vec<u8>,
 }
 
@@ -85,6 +87,7 @@ impl<W: Write + Send> DayWriter<W> {
             totals: DayTotals::default(),
             of_group: Sha256::new(),
             last: None,
+            decoder: RecordDecoder::default(),
             scratch: Vec::new(),
         })
     }
@@ -96,9 +99,12 @@ impl<W: Write + Send> DayWriter<W> {
     /// the last one; then nothing is added. The output cannot be written.
     pub fn add(&mut self, place: Place, payload: &[u8]) -> Result<(), WriteError> {
         let seq = place.seq;
-        let record = Record::decode(seq, payload)
-            .map_err(|error| WriteError::Unreadable { seq, what: error.to_string() })?;
-        self.add_record(place, &record, payload)
+        let mut decoder = mem::take(&mut self.decoder);
+        let what = |error: DecodeError| WriteError::Unreadable { seq, what: error.to_string() };
+        let record = decoder.decode(seq, payload).map_err(what);
+        let added = record.and_then(|record| self.add_record(place, record, payload));
+        self.decoder = decoder;
+        added
     }
 
     /// The same for a record that is decoded.

@@ -8,8 +8,6 @@ use taximeter_ledger::RecordLine;
 
 /// Bytes that most lines are shorter than.
 const LINE_BYTES: usize = 128;
-/// More than the digits of a `u64`, and than a point with 28 places behind it.
-const NUMBER_BYTES: usize = 32;
 
 /// The list of all lines.
 ///
@@ -73,7 +71,9 @@ fn name(to: &mut Vec<u8>, key: &str) {
 }
 
 fn text(to: &mut Vec<u8>, text: &str) -> serde_json::Result<()> {
-    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+    // Without a way out of the loop it looks at many bytes at once.
+    if text.bytes().fold(false, |any, byte| any | (byte < b' ') | (byte == b'"') | (byte == b'\\'))
+    {
         return serde_json::to_writer(to, text);
     }
     to.push(b'"');
@@ -91,26 +91,19 @@ fn decimal(to: &mut Vec<u8>, value: &Decimal) -> serde_json::Result<()> {
     Ok(())
 }
 
-/// A number with so many of its digits behind a point.
-fn number(to: &mut Vec<u8>, mut digits: u64, places: usize) {
-    let mut text = [0; NUMBER_BYTES];
-    let mut length = 0;
-    for byte in text.iter_mut().rev() {
-        // The shortest number has a digit before the point.
-        let shortest = if places > 0 { places + 2 } else { 1 };
-        if digits == 0 && length >= shortest {
-            break;
-        }
-        *byte = if places > 0 && length == places {
-            b'.'
-        } else {
-            let digit = (digits % 10) as u8;
-            digits /= 10;
-            b'0' + digit
-        };
-        length += 1;
+/// A number with so many of its digits behind a point. A digit stands before the point.
+fn number(to: &mut Vec<u8>, number: u64, places: usize) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(number).as_bytes();
+    if places == 0 {
+        to.extend_from_slice(digits);
+        return;
     }
-    to.extend_from_slice(text.get(NUMBER_BYTES - length..).unwrap_or_default());
+    let (whole, part) = digits.split_at(digits.len().saturating_sub(places));
+    to.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
+    to.push(b'.');
+    to.resize(to.len() + places - part.len(), b'0');
+    to.extend_from_slice(part);
 }
 
 #[cfg(test)]

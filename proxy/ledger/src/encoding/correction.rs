@@ -123,8 +123,8 @@ pub(super) fn read_correction(parts: &Parts<'_>) -> Result<Correction, DecodeErr
             }
             key::COMPLETED => completed = Some(read_completed(value)?),
             _ => {
-                before.member(CostKeys::BEFORE, key, value)?;
-                after.member(CostKeys::COST, key, value)?;
+                before.member(CostKeys::BEFORE, key, value);
+                after.member(CostKeys::COST, key, value);
             }
         }
     }

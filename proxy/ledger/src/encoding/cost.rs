@@ -162,14 +162,13 @@ fn exact_sum(lines: &[RecordLine]) -> Option<Decimal> {
 
 /// The parts of a cost, in the order in which a reader finds them.
 #[derive(Debug, Default)]
-pub(super) struct CostReader {
+pub(super) struct CostReader<'a> {
     price: Option<RecordCost>,
     rates: Vec<RecordLine>,
-    amount: Option<Decimal>,
-    list_amount: Option<Decimal>,
+    numbers: CostNumbersRead<'a>,
 }
 
-impl CostReader {
+impl<'a> CostReader<'a> {
     /// Reads a string, if it is one of the cost.
     pub(super) fn string(
         &mut self,
@@ -185,24 +184,9 @@ impl CostReader {
         Ok(())
     }
 
-    /// Reads a member, if it is one of the cost.
-    pub(super) fn member(
-        &mut self,
-        keys: CostKeys,
-        key: u64,
-        value: Value<'_>,
-    ) -> Result<(), DecodeError> {
-        if key == keys.lines {
-            let mut bytes = value.bytes();
-            for line in &mut self.rates {
-                read_line(&mut bytes, line)?;
-            }
-        } else if key == keys.amount {
-            self.amount = Some(value.decimal()?);
-        } else if key == keys.list_amount {
-            self.list_amount = Some(value.decimal()?);
-        }
-        Ok(())
+    /// Notes a member, if it is one of the cost.
+    pub(super) const fn member(&mut self, keys: CostKeys, key: u64, value: Value<'a>) {
+        self.numbers.member(keys, key, value);
     }
 
     /// The cost from its strings alone. `None` if the entry has none.
@@ -212,11 +196,46 @@ impl CostReader {
 
     /// The cost. `None` if the entry has none.
     pub(super) fn finish(self) -> Result<Option<RecordCost>, DecodeError> {
-        let Some(price) = self.price else { return Ok(None) };
-        let amount = self.amount.or_else(|| sum(&self.rates));
-        let amount = amount.ok_or(DecodeError::Missing("amount"))?;
-        let list_amount = self.list_amount.unwrap_or(amount);
-        Ok(Some(RecordCost { amount, list_amount, lines: self.rates, ..price }))
+        let numbers = self.numbers;
+        let mut cost = self.without_numbers();
+        if let Some(cost) = &mut cost {
+            numbers.read_into(cost)?;
+        }
+        Ok(cost)
+    }
+}
+
+/// The members of a cost.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct CostNumbersRead<'a> {
+    lines: Option<Value<'a>>,
+    amount: Option<Value<'a>>,
+    list_amount: Option<Value<'a>>,
+}
+
+impl<'a> CostNumbersRead<'a> {
+    /// Notes a member, if it is one of the cost.
+    pub(super) const fn member(&mut self, keys: CostKeys, key: u64, value: Value<'a>) {
+        if key == keys.lines {
+            self.lines = Some(value);
+        } else if key == keys.amount {
+            self.amount = Some(value);
+        } else if key == keys.list_amount {
+            self.list_amount = Some(value);
+        }
+    }
+
+    /// Reads all numbers of a cost that has its price and rates.
+    pub(super) fn read_into(self, cost: &mut RecordCost) -> Result<(), DecodeError> {
+        let mut lines = self.lines.map(Value::bytes);
+        for line in &mut cost.lines {
+            read_line(lines.as_mut(), line)?;
+        }
+        let read = |value: Option<Value<'_>>| value.map(Value::decimal).transpose();
+        let amount = read(self.amount)?.or_else(|| sum(&cost.lines));
+        cost.amount = amount.ok_or(DecodeError::Missing("amount"))?;
+        cost.list_amount = read(self.list_amount)?.unwrap_or(cost.amount);
+        Ok(())
     }
 }
 
@@ -270,7 +289,10 @@ fn read_rate(group: &[u8]) -> Result<RecordLine, DecodeError> {
     Ok(line)
 }
 
-fn read_line(bytes: &mut &[u8], line: &mut RecordLine) -> Result<(), DecodeError> {
+/// Reads the numbers of a line, or that it has none.
+fn read_line(bytes: Option<&mut &[u8]>, line: &mut RecordLine) -> Result<(), DecodeError> {
+    (line.tokens, line.quantity, line.amount) = (None, None, Decimal::ZERO);
+    let Some(bytes) = bytes else { return Ok(()) };
     let form = number(bytes)?;
     if form & HAS_TOKENS != 0 {
         line.tokens = Some(number(bytes)?);

@@ -10,7 +10,7 @@ use super::parts::Parts;
 use super::texts::{read_text, texts};
 use super::usage;
 use crate::entry::{Progress, Reserve, Void, VoidReason};
-use crate::id::TenantId;
+use crate::id::{RequestId, TenantId};
 use crate::record::{Identity, RecordUsage};
 
 /// Keys inside the string of a caller.
@@ -140,7 +140,7 @@ pub(super) fn tenant(bytes: &[u8]) -> Result<TenantId, DecodeError> {
 }
 
 /// Writes the client's id of a request: nothing if it is our own id, and 16 bytes if it is a UUID.
-pub(super) fn request_id(id: crate::id::RequestId, request_id: &str, out: &mut Writer<'_>) {
+pub(super) fn request_id(id: RequestId, request_id: &str, out: &mut Writer<'_>) {
     match uuid_of(request_id) {
         Some(uuid) if uuid == id.0 => {}
         Some(uuid) => out.bytes(key::REQUEST_UUID, uuid.as_bytes()),
@@ -156,10 +156,16 @@ pub(super) fn read_request_id(
 ) -> Result<(), DecodeError> {
     match key {
         key::REQUEST_ID => *found = value.owned()?,
-        key::REQUEST_UUID => *found = value.id()?.to_string(),
+        key::REQUEST_UUID => write_id(value.id()?, found),
         _ => {}
     }
     Ok(())
+}
+
+/// Writes an id in place of what `to` has.
+pub(super) fn write_id(id: RequestId, to: &mut String) {
+    to.clear();
+    to.push_str(id.0.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()));
 }
 
 pub(super) fn reserve(reserve: &Reserve, out: &mut Writer<'_>) {

@@ -209,7 +209,7 @@ impl<'a> PostView<'a> {
                 key::DURATION => duration = value.number(),
                 key::ENDED_AT => drift = value.number(),
                 key::TOKENS => tokens = usage::read_list(value.bytes())?,
-                _ => cost.member(CostKeys::COST, key, value)?,
+                _ => cost.member(CostKeys::COST, key, value),
             }
         }
         let started_at = started_at.ok_or(DecodeError::Missing("started_at"))?;

@@ -2,22 +2,23 @@
 
 use std::time::Duration;
 
-use super::cost::{self, CostKeys, CostReader};
+use super::cost::{self, CostKeys, CostNumbersRead, CostReader};
 use super::dimensions;
 use super::entries::{self, Call, CallRead, Caller, CallerRead, text};
 use super::keys::{member_key as key, string};
 use super::member::{
-    DecodeError, Members, Value, Writer, number, put, put_successor, successor, time, time_of,
-    unzigzag, zigzag,
+    DecodeError, Members, Writer, number, put, put_successor, successor, time, time_of, unzigzag,
+    zigzag,
 };
 use super::numbered::Numbered as _;
 use super::parts::Parts;
+use super::strings::Strings;
 use super::texts::{read_text, texts};
 use super::tools;
 use super::usage;
-use crate::dimensions::Dimensions;
 use crate::gaps::{GAP_BUCKETS, Gaps};
-use crate::record::{End, Record, RecordError, RecordTiming, RecordUsage};
+use crate::id::RequestId;
+use crate::record::{Counted, End, Record, RecordError, RecordTiming, RecordUsage};
 use crate::stages::{Stage, Stages};
 
 /// Keys inside the string of an origin.
@@ -176,48 +177,38 @@ pub(super) fn seconds(micros: u64) -> f64 {
 }
 
 pub(super) fn read_post(parts: &Parts<'_>) -> Result<Record, DecodeError> {
-    let Parts { id, mut strings, mut members } = parts.clone();
+    let Parts { id, mut strings, members } = parts.clone();
+    let mut record = of_strings(&mut strings)?;
+    read_members(&mut record, id, members)?;
+    Ok(record)
+}
+
+/// A record of which nothing but the strings is read. The others are as [`forget_members`] leaves them.
+pub(super) fn of_strings(strings: &mut Strings<'_>) -> Result<Record, DecodeError> {
     let mut found = Found::default();
     while let Some((key, bytes)) = strings.next()? {
         found.string(key, bytes)?;
     }
-    let (mut started_at, mut duration, mut drift) = (None, 0, 0);
-    let mut request_id = id.to_string();
-    while let Some((key, value)) = members.next()? {
-        match key {
-            key::STARTED_AT => started_at = Some(value.time(time_of(id))?),
-            key::DURATION => duration = value.number(),
-            key::ENDED_AT => drift = value.number(),
-            key::REQUEST_ID | key::REQUEST_UUID => {
-                entries::read_request_id(key, value, &mut request_id)?;
-            }
-            _ => found.member(key, value)?,
-        }
-    }
-    let started_at = started_at.ok_or(DecodeError::Missing("started_at"))?;
-    let ended_at = ended_at(started_at, duration, drift)?;
-    found.timing.duration = seconds(duration);
     let CallerRead { key_id, identity, labels } =
         found.caller.ok_or(DecodeError::Missing("identity"))?;
     let (status, end, error_type, error, finish_reasons) = found.outcome.finish()?;
-    let owed = found.cost.finish()?;
-    let (cost_known, cost) = match owed {
+    let (cost_known, cost) = match found.cost.without_numbers() {
         Some(owed) if owed.at_least => (Some(owed), None),
         owed => (None, owed),
     };
     Ok(Record {
-        id,
-        request_id,
-        attempt: found.attempt.unwrap_or(1),
+        id: RequestId(uuid::Uuid::nil()),
+        request_id: String::new(),
+        attempt: 1,
         seq: 0,
         gateway: found.gateway,
-        started_at,
-        ended_at,
+        started_at: jiff::Timestamp::UNIX_EPOCH,
+        ended_at: jiff::Timestamp::UNIX_EPOCH,
         tenant: found.tenant.ok_or(DecodeError::Missing("tenant"))?,
         key_id,
         identity,
         labels,
-        dimensions: found.dimensions,
+        dimensions: None,
         operation: found.call.operation.to_owned(),
         route: found.call.route.to_owned(),
         stream: found.call.stream,
@@ -225,25 +216,120 @@ pub(super) fn read_post(parts: &Parts<'_>) -> Result<Record, DecodeError> {
         provider: found.call.provider.to_owned(),
         request_model: found.request_model,
         response_model: found.response_model,
-        response_id: found.response_id,
+        response_id: None,
         service_tier: found.service_tier,
         status,
         end,
         error_type,
         error,
         finish_reasons,
-        tools: found.tools,
+        tools: std::collections::BTreeMap::new(),
         usage: found.usage,
-        timing: found.timing,
+        timing: RecordTiming::default(),
         cost,
         cost_known,
         cost_unknown: found.cost_unknown,
-        reported_cost: found.reported_cost,
+        reported_cost: None,
         resource: found.resource,
     })
 }
 
-/// What is read of a record.
+/// Removes from a record what its members said. What its strings said stays. `counted` is what these
+/// said of the tokens that were counted.
+pub(super) fn forget_members(record: &mut Record, counted: Option<Counted>) {
+    // All members, so that none is left out.
+    let Record {
+        id: _,
+        request_id,
+        attempt,
+        seq,
+        gateway: _,
+        started_at: _,
+        ended_at: _,
+        tenant: _,
+        key_id: _,
+        identity: _,
+        labels: _,
+        dimensions,
+        operation: _,
+        route: _,
+        stream: _,
+        upstream: _,
+        provider: _,
+        request_model: _,
+        response_model: _,
+        response_id,
+        service_tier: _,
+        status: _,
+        end: _,
+        error_type: _,
+        error: _,
+        finish_reasons: _,
+        tools,
+        usage,
+        timing,
+        // Their numbers are read anew each time.
+        cost: _,
+        cost_known: _,
+        cost_unknown: _,
+        reported_cost,
+        resource: _,
+    } = record;
+    request_id.clear();
+    (*attempt, *seq) = (1, 0);
+    (*dimensions, *response_id, *reported_cost) = (None, None, None);
+    tools.clear();
+    usage::forget_quantities(usage, counted);
+    *timing = RecordTiming::default();
+}
+
+/// Reads members into a record that has those of its strings.
+pub(super) fn read_members(
+    record: &mut Record,
+    id: RequestId,
+    mut members: Members<'_>,
+) -> Result<(), DecodeError> {
+    let (mut started_at, mut duration, mut drift) = (None, 0, 0);
+    let (mut has_own_id, mut numbers) = (true, CostNumbersRead::default());
+    while let Some((key, value)) = members.next()? {
+        match key {
+            key::STARTED_AT => started_at = Some(value.time(time_of(id))?),
+            key::DURATION => duration = value.number(),
+            key::ENDED_AT => drift = value.number(),
+            key::REQUEST_ID | key::REQUEST_UUID => {
+                entries::read_request_id(key, value, &mut record.request_id)?;
+                has_own_id = false;
+            }
+            key::RESPONSE_ID => record.response_id = Some(value.owned()?),
+            key::ATTEMPT => {
+                let attempt = u32::try_from(value.number());
+                record.attempt = attempt.map_err(|_| DecodeError::OutOfRange)?;
+            }
+            key::TIMING => read_timing(value.bytes(), &mut record.timing)?,
+            key::GAPS => record.timing.gaps = Some(read_gaps(value.bytes())?),
+            key::DIMENSIONS => record.dimensions = dimensions::read(value)?,
+            key::TOOLS => record.tools = tools::read(value)?,
+            key::REPORTED_COST => record.reported_cost = Some(value.owned()?),
+            _ => {
+                usage::read_quantity(key, value, &mut record.usage)?;
+                numbers.member(CostKeys::COST, key, value);
+            }
+        }
+    }
+    record.id = id;
+    if has_own_id {
+        entries::write_id(id, &mut record.request_id);
+    }
+    record.started_at = started_at.ok_or(DecodeError::Missing("started_at"))?;
+    record.ended_at = ended_at(record.started_at, duration, drift)?;
+    record.timing.duration = seconds(duration);
+    if let Some(owed) = record.cost.as_mut().or(record.cost_known.as_mut()) {
+        numbers.read_into(owed)?;
+    }
+    Ok(())
+}
+
+/// What is read of the strings of a record.
 #[derive(Default)]
 struct Found<'a> {
     tenant: Option<crate::id::TenantId>,
@@ -256,14 +342,8 @@ struct Found<'a> {
     resource: std::collections::BTreeMap<String, String>,
     outcome: OutcomeRead,
     usage: RecordUsage,
-    cost: CostReader,
+    cost: CostReader<'a>,
     cost_unknown: Vec<crate::unknown_cost::UnknownCost>,
-    response_id: Option<String>,
-    attempt: Option<u32>,
-    timing: RecordTiming,
-    reported_cost: Option<String>,
-    dimensions: Option<Box<Dimensions>>,
-    tools: std::collections::BTreeMap<String, u64>,
 }
 
 impl<'a> Found<'a> {
@@ -291,26 +371,6 @@ impl<'a> Found<'a> {
                 origin::GATEWAY => self.gateway = value.owned()?,
                 origin::RESOURCE => self.resource.extend([read_text(value)?]),
                 _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn member(&mut self, key: u64, value: Value<'_>) -> Result<(), DecodeError> {
-        match key {
-            key::RESPONSE_ID => self.response_id = Some(value.owned()?),
-            key::ATTEMPT => {
-                let attempt = u32::try_from(value.number());
-                self.attempt = Some(attempt.map_err(|_| DecodeError::OutOfRange)?);
-            }
-            key::TIMING => read_timing(value.bytes(), &mut self.timing)?,
-            key::GAPS => self.timing.gaps = Some(read_gaps(value.bytes())?),
-            key::DIMENSIONS => self.dimensions = dimensions::read(value)?,
-            key::TOOLS => self.tools = tools::read(value)?,
-            key::REPORTED_COST => self.reported_cost = Some(value.owned()?),
-            _ => {
-                usage::read_quantity(key, value, &mut self.usage)?;
-                self.cost.member(CostKeys::COST, key, value)?;
             }
         }
         Ok(())

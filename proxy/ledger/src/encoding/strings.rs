@@ -61,6 +61,11 @@ impl<'a> Strings<'a> {
         Self { rest }
     }
 
+    /// What is behind those that were read.
+    pub(super) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// The next string and its key.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, &'a [u8])>, DecodeError> {
         let Some(item) = take(&mut self.rest)? else { return Ok(None) };

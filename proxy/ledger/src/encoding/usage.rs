@@ -221,6 +221,34 @@ fn units(key: u64, units: &BTreeMap<String, Decimal>, out: &mut Writer<'_>) {
     }
 }
 
+/// Removes the numbers of a usage. What many requests have in common stays; `counted` is what that
+/// says of the tokens that were counted.
+pub(super) fn forget_quantities(usage: &mut RecordUsage, counted: Option<Counted>) {
+    // All members, so that none is left out.
+    let RecordUsage {
+        source: _,
+        sources: _,
+        input_tokens,
+        cache_read_input_tokens,
+        cache_write_input_tokens,
+        cache_write_long_input_tokens,
+        output_tokens,
+        reasoning_output_tokens,
+        modalities,
+        units,
+        conditions: _,
+        passes,
+        counted: counted_before,
+        flagged: _,
+        flags: _,
+    } = usage;
+    (*input_tokens, *output_tokens) = (None, None);
+    (*cache_read_input_tokens, *reasoning_output_tokens) = (None, None);
+    (*cache_write_input_tokens, *cache_write_long_input_tokens) = (None, None);
+    (*modalities, *passes, *counted_before) = (None, None, counted);
+    units.clear();
+}
+
 /// Reads a member of a usage into `usage`, if it is one.
 pub(super) fn read_quantity(
     key: u64,
