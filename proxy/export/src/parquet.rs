@@ -13,13 +13,6 @@ use crate::beside::written_beside;
 use crate::decoded::decoded;
 use crate::job::{ExportFault, Job, Output};
 
-/// The rows of a page, and who decodes their records. They come back empty, for another page.
-#[derive(Default)]
-struct Rows {
-    rows: RecordRows,
-    decoder: RecordDecoder,
-}
-
 /// Writes what the store has of a period to `out`; adds it to `totals`, and calls `step` for each row.
 ///
 /// Errors: as [`ExportFault`] says.
@@ -32,15 +25,15 @@ pub(super) fn parquet(
 ) -> Result<(), ExportFault> {
     let writer = RecordsParquet::new(out)?;
     let newest = store.newest()?;
-    let work = |(page, rows)| (take_apart(&page, rows), page);
-    let (to_spare, spare) = channel::<Rows>();
+    let work = |decoder: &mut _, (page, rows)| (take_apart(decoder, &page, rows), page);
+    let (to_spare, spare) = channel::<RecordRows>();
     written_beside(
         move |rows| write(writer, rows, &to_spare),
         |hand_on| {
-            let mut hand_on = |(rows, page): (Result<Rows, ExportError>, Written)| {
+            let mut hand_on = |(rows, page): (Result<RecordRows, ExportError>, Written)| {
                 let mut rows = rows?;
-                totals.add_requests(&rows.rows.take_totals())?;
-                (0..rows.rows.len()).for_each(|_| step());
+                totals.add_requests(&rows.take_totals())?;
+                (0..rows.len()).for_each(|_| step());
                 hand_on(rows)?;
                 Ok::<_, ExportFault>(page)
             };
@@ -57,9 +50,13 @@ pub(super) fn parquet(
 }
 
 /// A page, in rows that were empty.
-fn take_apart(page: &Written, mut rows: Rows) -> Result<Rows, ExportError> {
+fn take_apart(
+    decoder: &mut RecordDecoder,
+    page: &Written,
+    mut rows: RecordRows,
+) -> Result<RecordRows, ExportError> {
     for (place, payload) in page.iter() {
-        rows.rows.add(place.ledger, decoded(&mut rows.decoder, place.seq, payload)?)?;
+        rows.add(place.ledger, decoded(decoder, place.seq, payload)?)?;
     }
     Ok(rows)
 }
@@ -67,13 +64,13 @@ fn take_apart(page: &Written, mut rows: Rows) -> Result<Rows, ExportError> {
 /// Writes rows; those that are empty then come back by `spare`.
 fn write(
     mut writer: RecordsParquet<&mut Output<'_>>,
-    pages: Receiver<Rows>,
-    spare: &Sender<Rows>,
+    rows: Receiver<RecordRows>,
+    spare: &Sender<RecordRows>,
 ) -> Result<(), ExportError> {
-    for mut page in pages {
-        writer.add(&mut page.rows)?;
+    for mut rows in rows {
+        writer.add(&mut rows)?;
         // Nobody wants them once all pages are read.
-        let _ = spare.send(page);
+        let _ = spare.send(rows);
     }
     writer.finish()?;
     Ok(())

@@ -167,7 +167,7 @@ impl Examination {
         read: &(impl Fn(&FramedEntry, Entry) -> R + Sync),
         visit: &mut impl FnMut(Seen<R>),
     ) -> Result<(), JournalError> {
-        let work = |batch: Vec<Gathered>| -> Vec<Made<R>> {
+        let work = |(): &mut (), batch: Vec<Gathered>| -> Vec<Made<R>> {
             let entry = |Gathered { framed, path, begins_anew }| match framed.entry() {
                 Ok(entry) => (begins_anew, Ok(read(&framed, entry))),
                 Err(fault) => (begins_anew, Err((path.to_path_buf(), fault))),

@@ -98,7 +98,7 @@ impl Store {
         gather: impl Fn(&mut T, &Post<'_>) + Sync,
         mut visit: impl FnMut(Audited<'_, T>),
     ) -> Result<(), StoreError> {
-        let work = |page: Written| (AuditPage::read(&page, &gather), page);
+        let work = |(): &mut (), page: Written| (AuditPage::read(&page, &gather), page);
         self.at_one_moment(|store| {
             thread::scope(|scope| store.audit_held(Lanes::new(scope, &work), &mut visit))
         })

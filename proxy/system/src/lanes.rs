@@ -17,10 +17,11 @@ pub struct Lanes<T, U> {
 }
 
 impl<T: Send, U: Send> Lanes<T, U> {
-    /// Starts one thread per core, at most four. Each does `work`.
-    pub fn new<'scope, W>(scope: &'scope Scope<'scope, '_>, work: &'scope W) -> Self
+    /// Starts one thread per core, at most four. Each does `work`, with a state of its own.
+    pub fn new<'scope, S, W>(scope: &'scope Scope<'scope, '_>, work: &'scope W) -> Self
     where
-        W: Fn(T) -> U + Sync,
+        S: Default,
+        W: Fn(&mut S, T) -> U + Sync,
         T: 'scope,
         U: 'scope,
     {
@@ -28,7 +29,10 @@ impl<T: Send, U: Send> Lanes<T, U> {
         let lane = |_| {
             let (to_lane, pieces) = sync_channel(1);
             let (done, from_lane) = sync_channel(1);
-            scope.spawn(move || pieces.into_iter().try_for_each(|piece| done.send(work(piece))));
+            scope.spawn(move || {
+                let mut state = S::default();
+                pieces.into_iter().try_for_each(|piece| done.send(work(&mut state, piece)))
+            });
             (to_lane, from_lane)
         };
         Self { lanes: (0..cores.min(LANES_MAX)).map(lane).collect(), taken: 0, given: 0 }
@@ -72,7 +76,9 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out_in_order_however_long_each_takes() {
         for pieces in [0, 1, 3, 1000_u64] {
-            let work = |piece: u64| (0..piece * 7919 % 1000).fold(piece, |sum, _| black_box(sum));
+            let work = |(): &mut (), piece: u64| {
+                (0..piece * 7919 % 1000).fold(piece, |sum, _| black_box(sum))
+            };
             let done = thread::scope(|scope| {
                 let mut lanes = Lanes::new(scope, &work);
                 let mut done: Vec<_> = (0..pieces).filter_map(|piece| lanes.push(piece)).collect();
@@ -85,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_lane_is_one_outside_of_it() {
-        let work = |piece: u32| assert_ne!(piece, 2, "on purpose");
+        let work = |(): &mut (), piece: u32| assert_ne!(piece, 2, "on purpose");
         let done = catch_unwind(AssertUnwindSafe(|| {
             thread::scope(|scope| {
                 let mut lanes = Lanes::new(scope, &work);

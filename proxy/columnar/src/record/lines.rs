@@ -32,31 +32,33 @@ pub(super) fn json(lines: &[RecordLine]) -> serde_json::Result<Vec<u8>> {
         } = line;
         to.extend_from_slice(b"{\"meter\":");
         text(&mut to, meter)?;
-        for (key, value) in [("model", model.as_deref()), ("price_match", price_match.as_deref())] {
-            if let Some(value) = value {
-                name(&mut to, key);
-                text(&mut to, value)?;
-            }
+        if let Some(model) = model {
+            to.extend_from_slice(b",\"model\":");
+            text(&mut to, model)?;
+        }
+        if let Some(price_match) = price_match {
+            to.extend_from_slice(b",\"price_match\":");
+            text(&mut to, price_match)?;
         }
         if let Some(tokens) = tokens {
-            name(&mut to, "tokens");
+            to.extend_from_slice(b",\"tokens\":");
             number(&mut to, *tokens, 0);
         }
         if let Some(quantity) = quantity {
-            name(&mut to, "quantity");
+            to.extend_from_slice(b",\"quantity\":");
             decimal(&mut to, quantity)?;
         }
         if let Some(unit) = unit {
-            name(&mut to, "unit");
+            to.extend_from_slice(b",\"unit\":");
             text(&mut to, unit)?;
         }
-        name(&mut to, "unit_price");
+        to.extend_from_slice(b",\"unit_price\":");
         decimal(&mut to, unit_price)?;
         if let Some(price) = list_unit_price {
-            name(&mut to, "list_unit_price");
+            to.extend_from_slice(b",\"list_unit_price\":");
             decimal(&mut to, price)?;
         }
-        name(&mut to, "amount");
+        to.extend_from_slice(b",\"amount\":");
         decimal(&mut to, amount)?;
         to.push(b'}');
     }
@@ -64,16 +66,8 @@ pub(super) fn json(lines: &[RecordLine]) -> serde_json::Result<Vec<u8>> {
     Ok(to)
 }
 
-fn name(to: &mut Vec<u8>, key: &str) {
-    to.extend_from_slice(b",\"");
-    to.extend_from_slice(key.as_bytes());
-    to.extend_from_slice(b"\":");
-}
-
 fn text(to: &mut Vec<u8>, text: &str) -> serde_json::Result<()> {
-    // Without a way out of the loop it looks at many bytes at once.
-    if text.bytes().fold(false, |any, byte| any | (byte < b' ') | (byte == b'"') | (byte == b'\\'))
-    {
+    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
         return serde_json::to_writer(to, text);
     }
     to.push(b'"');

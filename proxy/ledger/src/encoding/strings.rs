@@ -46,8 +46,16 @@ pub(super) fn end_of_numbers(strings: &[u8]) -> Option<usize> {
 
 /// What is behind the strings at the start of `from`.
 pub(crate) fn skip_strings(mut from: &[u8]) -> Result<&[u8], DecodeError> {
-    while take(&mut from)?.is_some() {}
-    Ok(from)
+    loop {
+        // As nearly all are: the key, no number, and the length, of one byte each.
+        if let [key @ ..0x80, 0, length @ ..0x80, rest @ ..] = from
+            && key & 1 == 1
+        {
+            from = rest.get(usize::from(*length)..).ok_or(DecodeError::CutOff)?;
+        } else if take(&mut from)?.is_none() {
+            return Ok(from);
+        }
+    }
 }
 
 /// The strings of a complete payload.
@@ -59,11 +67,6 @@ pub(crate) struct Strings<'a> {
 impl<'a> Strings<'a> {
     pub(super) const fn new(rest: &'a [u8]) -> Self {
         Self { rest }
-    }
-
-    /// What is behind those that were read.
-    pub(super) const fn rest(&self) -> &'a [u8] {
-        self.rest
     }
 
     /// The next string and its key.

@@ -139,6 +139,11 @@ fn record_lacking(tenants: u8, strings: u8, members: u16) -> Record {
     if next() {
         record.charge(Charge::unknown(None, []));
     }
+    lack_members(&mut record, members);
+    record
+}
+
+fn lack_members(record: &mut Record, members: u16) {
     let mut lacks = (0..).map(|bit| members >> bit & 1 == 1);
     let mut next = || lacks.next().unwrap();
     if next() {
@@ -188,7 +193,6 @@ fn record_lacking(tenants: u8, strings: u8, members: u16) -> Record {
             }
         }
     }
-    record
 }
 
 proptest! {
