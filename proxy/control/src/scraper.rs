@@ -1,5 +1,5 @@
-//! The thread that asks all sources. It has a runtime of its own and gets the CPU that nobody else
-//! wants, so that no request feels it.
+//! The thread that asks all sources. It has a runtime of its own and gets little of the CPU while others
+//! want it, so that no request feels it.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use taximeter_fleet::{Board, Pool, Target, TargetState};
 use taximeter_net::sending::SenderThread;
 use taximeter_net::upstream::Dialer;
-use taximeter_system::{clock, thread};
+use taximeter_system::clock;
+use taximeter_system::thread::{self, Share};
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinError, JoinSet};
 
@@ -60,7 +61,7 @@ impl Scraper {
             ids: 0,
         };
         let run = async move |scraping: &mut Scraping<_>| {
-            thread::yield_to_others();
+            thread::yield_to_others(Share::Tenth);
             scraping.run().await;
         };
         SenderThread::start("fleet", scraping, run, async |_| {}).map(Self)

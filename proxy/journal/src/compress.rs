@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use taximeter_ledger::frame_bytes;
 use taximeter_system::clock;
-use taximeter_system::thread::yield_to_others;
+use taximeter_system::thread::{Share, yield_to_others};
 
 use super::compressed::{PIECE_BYTES, PIECE_BYTES_MAX, Packer, piece_length};
 use super::disk::{Disk, How, Kernel};
@@ -205,7 +205,7 @@ impl Background {
         let is_over = Arc::new(AtomicBool::new(false));
         let (over, dir, queue) = (Arc::clone(&is_over), dir.to_owned(), Arc::clone(queue));
         let thread = thread::Builder::new().name("compress".to_owned()).spawn(move || {
-            yield_to_others();
+            yield_to_others(Share::Least);
             let _ = remove_unfinished(&dir, &Kernel);
             let mut is_failing = false;
             while !over.load(Relaxed) {

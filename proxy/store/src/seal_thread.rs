@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use taximeter_system::clock;
-use taximeter_system::thread::{Started, yield_to_others};
+use taximeter_system::thread::{Share, Started, yield_to_others};
 
 use crate::{Sealer, StoreError};
 
@@ -59,7 +59,7 @@ impl SealThread {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = Started::new("sealer", move || {
-            yield_to_others();
+            yield_to_others(Share::Least);
             seal_until_stopped(times, Box::new(open), work, on_fault, &stopped);
         })?;
         Ok(Self { stop, thread })

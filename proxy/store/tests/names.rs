@@ -24,7 +24,7 @@ const GROWTH_MAX: u64 = 6 << 20;
 /// hours.
 const AUDIT_MAX: u64 = 48 << 20;
 /// What a request takes in the store, in bytes: mostly its names, an hour and a session of its own.
-const REQUEST_BYTES_MAX: u64 = 1_900;
+const REQUEST_BYTES_MAX: u64 = 1_500;
 
 /// The most memory that this process has taken so far, in bytes.
 fn peak() -> u64 {

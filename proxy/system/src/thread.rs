@@ -35,13 +35,23 @@ impl Started {
     }
 }
 
-/// The weight of a thread that yields to others: the lowest.
-const NICE: i32 = 19;
+/// How much of the CPU a thread gets where others want it as well.
+#[derive(Debug, Clone, Copy)]
+pub enum Share {
+    /// Hardly any: its work has time.
+    Least,
+    /// About a tenth of what another one gets: its work has to be done soon.
+    Tenth,
+}
 
-/// Gives this thread the CPU that no other thread wants. Where the system refuses, it is as before.
-pub fn yield_to_others() {
+/// Gives this thread less of the CPU than others. Where the system refuses, it is as before.
+pub fn yield_to_others(share: Share) {
+    let nice = match share {
+        Share::Least => 19,
+        Share::Tenth => 10,
+    };
     // On Linux the priority belongs to the thread that asks.
-    let _ = rustix::process::setpriority_process(None, NICE);
+    let _ = rustix::process::setpriority_process(None, nice);
 }
 
 #[cfg(test)]

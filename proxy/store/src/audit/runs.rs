@@ -9,6 +9,9 @@ use std::os::unix::fs::FileExt as _;
 
 use taximeter_sessions::DaySum;
 
+/// Bytes of a run that are read at once: a day with millions of sessions has thousands of runs.
+const READ_BYTES: usize = 4 << 10;
+
 /// A session of a tenant on a day, in the order in which stores show them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -121,7 +124,8 @@ impl<'a> Merged<'a> {
         if let Some(Runs { file, ends }) = runs {
             let mut at = 0;
             for end in ends {
-                sources.push(Source::Run(BufReader::new(Part { file, at, end: *end })));
+                let part = Part { file, at, end: *end };
+                sources.push(Source::Run(BufReader::with_capacity(READ_BYTES, part)));
                 at = *end;
             }
         }

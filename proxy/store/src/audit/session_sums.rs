@@ -22,8 +22,8 @@ use taximeter_sessions::DaySum;
 use super::runs::{self, Due, Key, Merged, Runs, Sums};
 use crate::details::GoneDays;
 
-/// Sums that are held in memory: some 5 MB.
-const HELD_MAX: usize = 8_192;
+/// Sums that are held in memory: some 3 MB.
+const HELD_MAX: usize = 4_096;
 /// Days that are compared at once: each has a file that is open meanwhile.
 const DAYS_MAX: i64 = 31;
 
