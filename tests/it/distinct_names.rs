@@ -85,6 +85,7 @@ fn names_that_no_other_request_has_leave_nothing_in_the_memory_of_a_gateway() {
         "/usage",
         "/bill",
         "/upstreams",
+        "/fleet",
         "/api/v1/status",
         "/api/v1/records",
         "/api/v1/refusals",

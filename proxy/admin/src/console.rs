@@ -4,6 +4,7 @@
 mod assets;
 mod bill;
 mod charts;
+mod fleet;
 mod latency;
 mod live;
 mod overview;
@@ -53,6 +54,7 @@ pub(super) fn router() -> Router<InForce> {
         .route(page::BILL, get(bill::bill))
         .route(page::PRICES, get(prices::prices))
         .route(page::UPSTREAMS, get(upstreams::upstreams))
+        .route(page::FLEET, get(fleet::fleet))
         .route("/runbooks/{page}", get(runbooks::page))
         .route(assets::STYLE, get(assets::style))
         .route(assets::SCRIPT, get(assets::script))

@@ -15,7 +15,8 @@ use taximeter_system::clock;
 use tokio::task::spawn_blocking;
 use utoipa::{IntoParams, ToSchema};
 
-use self::told::{FleetQuantity, FleetUnknown, labels};
+pub(super) use self::told::FleetQuantity;
+use self::told::{FleetUnknown, labels};
 use super::problem::ApiError;
 use super::query::{self, Params};
 

@@ -20,7 +20,7 @@ const PAGE_BYTES_MAX: usize = 100 << 10;
 /// What a browser asks for.
 const BROWSER: &str = "Accept: text/html,application/xhtml+xml\r\n";
 /// Elements that have no end.
-const VOID: [&str; 4] = ["meta", "link", "input", "img"];
+const VOID: [&str; 5] = ["br", "meta", "link", "input", "img"];
 
 /// The pages, and that of every record.
 fn pages(gateway: &Gateway) -> Vec<String> {
@@ -43,6 +43,7 @@ fn pages(gateway: &Gateway) -> Vec<String> {
         "/prices?contains=gpt",
         "/prices?model=gpt-4o-mini",
         "/upstreams",
+        "/fleet",
     ]
     .map(str::to_owned)
     .into();
@@ -53,7 +54,7 @@ fn pages(gateway: &Gateway) -> Vec<String> {
 }
 
 /// A page, if it is one and whole; its text.
-fn page(answer: &Message) -> String {
+pub(super) fn page(answer: &Message) -> String {
     assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let policy = answer.header("content-security-policy").expect("a policy");
@@ -399,6 +400,7 @@ fn where_there_is_a_token_pages_need_it_and_say_so() {
         "/bill",
         "/prices",
         "/upstreams",
+        "/fleet",
     ] {
         let refused = with(&gateway, path, BROWSER);
         assert_eq!(refused.status(), 401, "{path}");

@@ -1,5 +1,6 @@
-//! `/api/v1/fleet` is as described, whatever is asked for.
+//! `/api/v1/fleet` is as described, whatever is asked for, and the page *Fleet* shows it.
 
+use crate::api::console::page;
 use crate::api::description::Description;
 use crate::fleet_scraping::{Source, await_source, metrics, text};
 use crate::gateway::Setup;
@@ -28,4 +29,54 @@ fn the_fleet_is_as_described() {
         assert_eq!(answer.status(), 400, "{wrong}");
         description.checked("/api/v1/fleet", &answer);
     }
+}
+
+/// What an exporter tells of a GPU that is held down, and of a part of another one.
+const GPUS: &str = "\
+    # TYPE DCGM_FI_DEV_GPU_UTIL gauge\n\
+    DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\",device=\"nvidia0\",modelName=\"NVIDIA H100\",\
+    Hostname=\"node-1\",namespace=\"llm\",pod=\"engine-0\"} 90\n\
+    # TYPE DCGM_FI_DEV_FB_USED gauge\n\
+    DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-1\",device=\"nvidia0\",modelName=\"NVIDIA H100\",\
+    Hostname=\"node-1\",namespace=\"llm\",pod=\"engine-0\"} 40960\n\
+    # TYPE DCGM_FI_DEV_POWER_USAGE gauge\n\
+    DCGM_FI_DEV_POWER_USAGE{gpu=\"0\",UUID=\"GPU-1\",device=\"nvidia0\",modelName=\"NVIDIA H100\",\
+    Hostname=\"node-1\",namespace=\"llm\",pod=\"engine-0\"} 412.4\n\
+    # TYPE DCGM_FI_DEV_CLOCKS_EVENT_REASONS gauge\n\
+    DCGM_FI_DEV_CLOCKS_EVENT_REASONS{gpu=\"0\",UUID=\"GPU-1\",device=\"nvidia0\",\
+    modelName=\"NVIDIA H100\",Hostname=\"node-1\",namespace=\"llm\",pod=\"engine-0\"} 4\n";
+
+#[test]
+fn the_page_shows_engines_gpus_and_hosts_and_why_a_figure_is_unknown() {
+    let (engine, gpus) = (Source::saying(text(&metrics(7))), Source::saying(text(GPUS)));
+    let upstream = format!("name: local, url: \"http://{}\", dialect: openai", engine.address);
+    let fleet = format!("fleet: {{gpus: {{scrape: [{:?}]}}}}", gpus.url());
+    let gateway = Setup::with_upstream(&upstream).with(&fleet).start();
+    for name in [&engine.url(), &gpus.url(), "/proc"] {
+        await_source(&gateway, name, |source| source["state"] == "up");
+    }
+    let shown = page(&gateway.admin("/fleet"));
+    let rows = |title: &str| {
+        let (_, table) = shown.split_once(&format!(">{title}</h2>")).expect("a table");
+        let (_, rows) = table.split_once("<tbody>").expect("rows");
+        text_of(rows.split_once("</tbody>").expect("their end").0)
+    };
+    let [engines, gpus, hosts] = ["Engines", "GPUs", "Hosts"].map(rows);
+    assert!(engines.contains("vllm at") && engines.contains(" local 3 "), "{engines}");
+    for figure in ["NVIDIA H100", "GPU-1", "node-1", "llm/engine-0", "90 %", "40.0 GiB", "412 W"] {
+        assert!(gpus.contains(figure), "{figure}: {gpus}");
+    }
+    assert!(gpus.contains("power cap"), "{gpus}");
+    assert!(hosts.contains("/proc") || hosts.contains(" %"), "{hosts}");
+    assert!(shown.contains("<span class=\"unknown\" title=\""), "{shown}");
+
+    let without = Setup::with_upstream(&upstream).start();
+    let shown = page(&without.admin("/fleet"));
+    assert!(text_of(&shown).contains("the configuration has no section"), "{shown}");
+}
+
+/// The text of a page, with one space for each run of tags and space.
+fn text_of(html: &str) -> String {
+    let text = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+    text.flat_map(str::split_whitespace).flat_map(|word| [word, " "]).collect()
 }

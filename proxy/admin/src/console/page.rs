@@ -36,7 +36,8 @@ pub(super) const USAGE: &str = "/usage";
 pub(super) const BILL: &str = "/bill";
 pub(super) const PRICES: &str = "/prices";
 pub(super) const UPSTREAMS: &str = "/upstreams";
-const PAGES: [(&str, &str); 9] = [
+pub(super) const FLEET: &str = "/fleet";
+const PAGES: [(&str, &str); 10] = [
     (OVERVIEW, "Overview"),
     (LIVE, "Live"),
     (REQUESTS, "Requests"),
@@ -46,6 +47,7 @@ const PAGES: [(&str, &str); 9] = [
     (BILL, "Bill"),
     (PRICES, "Prices"),
     (UPSTREAMS, "Upstreams"),
+    (FLEET, "Fleet"),
 ];
 
 /// One page.

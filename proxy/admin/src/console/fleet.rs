@@ -1,0 +1,122 @@
+//! The page *Fleet*: engines, GPUs and hosts as they are now, side by side.
+
+mod figures;
+mod subject;
+mod tables;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use taximeter_gateway::gateway::Gateway;
+
+use self::subject::{ENGINE, GPU, HOST, subjects};
+use super::page::{FLEET, Page};
+use super::text::{count, name, seconds_or_unknown, sentence, unknown};
+use super::view::{PageParams, View};
+use crate::fleet::{FleetAnswer, FleetParams, FleetSource, fleet as answer};
+use crate::problem::ApiError;
+use crate::query::{NoParams, Params};
+
+pub(super) async fn fleet(
+    State(gateway): State<Arc<Gateway>>,
+    PageParams { asked: NoParams {}, view }: PageParams<NoParams>,
+) -> Result<Response, ApiError> {
+    let is_read = gateway.config.fleet.is_some();
+    let page = Page { title: "Fleet", at: FLEET, view: &view, reload_seconds: None };
+    let frame = page.frame();
+    let params = FleetParams { layer: None, source: None, limit: None };
+    let main = async move {
+        let found = answer(State(gateway), Params(params)).await?.0;
+        Ok(main(&found, is_read, &view))
+    };
+    frame.around(main).await
+}
+
+fn main(found: &FleetAnswer, is_read: bool, view: &View) -> Markup {
+    html! {
+        h1 { "Fleet" }
+        p.lead {
+            "What engines, GPUs and hosts tell now. What a source does not tell is unknown, never 0: "
+            "point at the word to see why."
+        }
+        @if is_read {
+            (sources(found, view))
+            (tables::engines(&subjects(found, &ENGINE)))
+            (tables::gpus(&subjects(found, &GPU)))
+            (tables::hosts(&subjects(found, &HOST)))
+            @if found.more {
+                p { "There are more quantities than a page shows. The command "
+                    code { "taximeter fleet" } " shows those of one layer or source." }
+            }
+        } @else {
+            p {
+                "Nothing is read: the configuration has no section " code { "fleet" } ". With "
+                code { "fleet: {}" } " Taximeter reads the metrics of upstreams at private addresses, "
+                "and the host that it runs on."
+            }
+        }
+        p.elsewhere {
+            "The same for programs: "
+            a data-api="fleet" href=(view.root().to("/api/v1/fleet")) { "JSON" }
+        }
+    }
+}
+
+fn sources(found: &FleetAnswer, view: &View) -> Markup {
+    html! {
+        div.scroll { table {
+            caption { "Sources: what is asked for metrics, as of " (view.time(found.at)) "." }
+            thead { tr {
+                th scope="col" { "Source" }
+                th scope="col" { "State" }
+                th scope="col" { "Program" }
+                th scope="col" { "Upstreams" }
+                th.number scope="col" { "Age of the values" }
+                th.number scope="col" { "Asked each" }
+                th.number scope="col" { "Quantities" }
+                th.number scope="col" { "Skipped lines" }
+            } }
+            tbody {
+                @for source in &found.sources { (source_row(source)) }
+                @if found.sources.is_empty() {
+                    tr { td colspan="8" {
+                        "None. No upstream has a private address, and the configuration names no exporter."
+                    } }
+                }
+            }
+        } }
+    }
+}
+
+fn source_row(source: &FleetSource) -> Markup {
+    let class = match source.state {
+        "up" => "end good",
+        "waiting" => "end left",
+        _ => "end bad",
+    };
+    html! {
+        tr {
+            th scope="row" { (name(&source.name)) }
+            td {
+                span class=(class) { (source.state) }
+                @if let Some(why) = &source.why { br; (sentence(why)) }
+            }
+            td {
+                @for (at, program) in source.programs.iter().enumerate() {
+                    @if at > 0 { br; }
+                    (program.title)
+                    @if let Some(generation) = program.generation { ", " (generation) }
+                    @if !program.certain { " (one mark alone says so)" }
+                }
+                @if source.programs.is_empty() { (unknown()) }
+            }
+            td { (name(&source.upstreams.join(", "))) }
+            td.number { (seconds_or_unknown(source.age)) }
+            td.number { (seconds_or_unknown(Some(source.every))) }
+            td.number { (count(source.quantities.len() as u64)) }
+            td.number { (count(source.skipped_lines)) }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The engines, GPUs and hosts that sources tell of, each with its quantities.
+
+use std::collections::BTreeMap;
+
+use crate::fleet::{FleetAnswer, FleetQuantity, FleetSource};
+
+/// What a table has a row for each of.
+pub(super) struct Kind {
+    /// The layer of its quantities.
+    layer: &'static str,
+    /// The labels that tell one from the other.
+    labels: &'static [&'static str],
+}
+
+/// An engine, or one of several in a server.
+pub(super) const ENGINE: Kind = Kind {
+    layer: "L6",
+    labels: &[
+        "instance",
+        "host.name",
+        "k8s.namespace.name",
+        "k8s.pod.name",
+        "gen_ai.request.model",
+        "engine",
+        "engine.rank",
+    ],
+};
+/// A GPU, or a part of one.
+pub(super) const GPU: Kind =
+    Kind { layer: "L1", labels: &["instance", "host.name", "hw.id", "hw.pci", "hw.gpu.part"] };
+/// A host.
+pub(super) const HOST: Kind = Kind { layer: "L3", labels: &["instance", "host.name"] };
+
+/// One of them.
+pub(super) struct Subject<'a> {
+    /// Who tells of it.
+    pub(super) source: &'a FleetSource,
+    quantities: Vec<&'a FleetQuantity>,
+}
+
+/// All of a kind, in the order of their sources and names.
+pub(super) fn subjects<'a>(found: &'a FleetAnswer, kind: &Kind) -> Vec<Subject<'a>> {
+    let mut all = Vec::new();
+    for source in &found.sources {
+        let mut of_source = BTreeMap::<Vec<Option<&str>>, Vec<&FleetQuantity>>::new();
+        for quantity in source.quantities.iter().filter(|one| one.layer == kind.layer) {
+            let labels = kind.labels.iter().map(|label| quantity.labels.get(*label));
+            let key = labels.map(|label| label.map(String::as_str)).collect();
+            of_source.entry(key).or_default().push(quantity);
+        }
+        all.extend(of_source.into_values().map(|quantities| Subject { source, quantities }));
+    }
+    all
+}
+
+/// A number, or why there is none.
+pub(super) type Told<'a> = Result<f64, &'a str>;
+
+/// Labels that a quantity must have.
+pub(super) type Having<'a> = &'a [(&'a str, &'a str)];
+
+impl<'a> Subject<'a> {
+    /// A label of it.
+    pub(super) fn label(&self, label: &str) -> Option<&'a str> {
+        self.quantities.iter().find_map(|one| one.labels.get(label)).map(String::as_str)
+    }
+
+    /// The upstream that it serves.
+    pub(super) fn upstream(&self) -> Option<&'a str> {
+        self.quantities.iter().find_map(|one| one.upstream.as_deref())
+    }
+
+    /// The short name of the program that tells of it.
+    pub(super) fn program(&self) -> &'static str {
+        self.quantities.first().map_or("", |one| one.program)
+    }
+
+    /// All of its quantities with this name.
+    pub(super) fn all(&self, name: &str, having: Having<'_>) -> Vec<&'a FleetQuantity> {
+        let has = |quantity: &FleetQuantity| {
+            let is = |(label, value): &(&str, &str)| {
+                quantity.labels.get(*label).is_some_and(|label| label == value)
+            };
+            quantity.name == name && having.iter().all(is)
+        };
+        self.quantities.iter().copied().filter(|quantity| has(quantity)).collect()
+    }
+
+    /// The values of a quantity, added up.
+    pub(super) fn value(&self, name: &str, having: Having<'_>) -> Told<'a> {
+        let all = self.all(name, having);
+        let values: Vec<_> = all.iter().filter_map(|one| one.value).collect();
+        if values.is_empty() { Err(self.why(name)) } else { Ok(values.iter().sum()) }
+    }
+
+    /// By how much a counter grows per second; of several, all of them together.
+    pub(super) fn rate(&self, name: &str, having: Having<'_>) -> Told<'a> {
+        let all = self.all(name, having);
+        if all.is_empty() {
+            return Err(self.why(name));
+        }
+        // One that is not known yet would be missing in the sum.
+        let rates: Option<Vec<_>> = all.iter().map(|one| one.rate).collect();
+        rates.map(|rates| rates.iter().sum()).ok_or("its counter was read once so far")
+    }
+
+    /// Why a quantity is not known.
+    fn why(&self, name: &str) -> &'a str {
+        let unknown = self.source.unknown.iter().find(|one| one.name == name);
+        unknown.map_or("the source does not tell it", |one| &one.why)
+    }
+}
+
+/// The part that one number is of another.
+pub(super) fn share<'a>(part: Told<'a>, whole: Told<'a>) -> Told<'a> {
+    let (part, whole) = (part?, whole?);
+    if whole > 0.0 { Ok(part / whole) } else { Err("there was none of it lately") }
+}
