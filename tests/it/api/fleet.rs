@@ -48,7 +48,10 @@ const GPUS: &str = "\
 
 #[test]
 fn the_page_shows_engines_gpus_and_hosts_and_why_a_figure_is_unknown() {
-    let (engine, gpus) = (Source::saying(text(&metrics(7))), Source::saying(text(GPUS)));
+    // Of its queue the engine tells with its number alone.
+    let queue = "vllm:num_requests_waiting{engine=\"0\"} 5\n";
+    let engine = Source::saying(text(&format!("{}{queue}", metrics(7))));
+    let gpus = Source::saying(text(GPUS));
     let upstream = format!("name: local, url: \"http://{}\", dialect: openai", engine.address);
     let fleet = format!("fleet: {{gpus: {{scrape: [{:?}]}}}}", gpus.url());
     let gateway = Setup::with_upstream(&upstream).with(&fleet).start();
@@ -62,7 +65,8 @@ fn the_page_shows_engines_gpus_and_hosts_and_why_a_figure_is_unknown() {
         text_of(rows.split_once("</tbody>").expect("their end").0)
     };
     let [engines, gpus, hosts] = ["Engines", "GPUs", "Hosts"].map(rows);
-    assert!(engines.contains("vllm at") && engines.contains(" local 3 "), "{engines}");
+    assert!(engines.contains("vllm at") && engines.contains(" local 3 5 "), "{engines}");
+    assert_eq!(engines.matches("vllm at").count(), 1, "{engines}");
     for figure in ["NVIDIA H100", "GPU-1", "node-1", "llm/engine-0", "90 %", "40.0 GiB", "412 W"] {
         assert!(gpus.contains(figure), "{figure}: {gpus}");
     }

@@ -1,6 +1,6 @@
 //! The engines, GPUs and hosts that sources tell of, each with its quantities.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fleet::{FleetAnswer, FleetQuantity, FleetSource};
 
@@ -10,7 +10,12 @@ pub(super) struct Kind {
     layer: &'static str,
     /// The labels that tell one from the other.
     labels: &'static [&'static str],
+    /// Whether what is told of several of them at once is shown with each.
+    shares: bool,
 }
+
+/// Of more subjects of a source it is not found out whom several share.
+const SHARING_MAX: usize = 256;
 
 /// An engine, or one of several in a server.
 pub(super) const ENGINE: Kind = Kind {
@@ -24,12 +29,18 @@ pub(super) const ENGINE: Kind = Kind {
         "engine",
         "engine.rank",
     ],
+    shares: true,
 };
 /// A GPU, or a part of one.
-pub(super) const GPU: Kind =
-    Kind { layer: "L1", labels: &["instance", "host.name", "hw.id", "hw.pci", "hw.gpu.part"] };
+pub(super) const GPU: Kind = Kind {
+    layer: "L1",
+    labels: &["instance", "host.name", "hw.id", "hw.pci", "hw.gpu.part"],
+    // What is told of a whole GPU is not that of its parts.
+    shares: false,
+};
 /// A host.
-pub(super) const HOST: Kind = Kind { layer: "L3", labels: &["instance", "host.name"] };
+pub(super) const HOST: Kind =
+    Kind { layer: "L3", labels: &["instance", "host.name"], shares: false };
 
 /// One of them.
 pub(super) struct Subject<'a> {
@@ -38,19 +49,44 @@ pub(super) struct Subject<'a> {
     quantities: Vec<&'a FleetQuantity>,
 }
 
+/// Subjects of one source by the labels that tell them apart.
+type Subjects<'a> = BTreeMap<Vec<Option<&'a str>>, Vec<&'a FleetQuantity>>;
+
 /// All of a kind, in the order of their sources and names.
 pub(super) fn subjects<'a>(found: &'a FleetAnswer, kind: &Kind) -> Vec<Subject<'a>> {
     let mut all = Vec::new();
     for source in &found.sources {
-        let mut of_source = BTreeMap::<Vec<Option<&str>>, Vec<&FleetQuantity>>::new();
+        let mut of_source = Subjects::new();
         for quantity in source.quantities.iter().filter(|one| one.layer == kind.layer) {
             let labels = kind.labels.iter().map(|label| quantity.labels.get(*label));
             let key = labels.map(|label| label.map(String::as_str)).collect();
             of_source.entry(key).or_default().push(quantity);
         }
+        if kind.shares && of_source.len() <= SHARING_MAX {
+            of_source = shared(of_source);
+        }
         all.extend(of_source.into_values().map(|quantities| Subject { source, quantities }));
     }
     all
+}
+
+/// The same without those of which only some labels are told: others have these as well, and take over
+/// what these tell. An engine names its model in some metrics, and its number in others.
+fn shared(all: Subjects<'_>) -> Subjects<'_> {
+    let is_part = |part: &[Option<&str>], of: &[Option<&str>]| {
+        part != of && part.iter().zip(of).all(|(part, of)| part.is_none() || part == of)
+    };
+    let (parts, mut whole): (Subjects<'_>, Subjects<'_>) = all
+        .iter()
+        .map(|(key, quantities)| (key.clone(), quantities.clone()))
+        .partition(|(key, _)| all.keys().any(|other| is_part(key, other)));
+    for (part, quantities) in &parts {
+        for (_, others) in whole.iter_mut().filter(|(key, _)| is_part(part, key)) {
+            let known: BTreeSet<_> = others.iter().map(|other| other.name).collect();
+            others.extend(quantities.iter().filter(|one| !known.contains(one.name)));
+        }
+    }
+    whole
 }
 
 /// A number, or why there is none.
