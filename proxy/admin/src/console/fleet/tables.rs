@@ -10,8 +10,7 @@ use crate::console::text::{name, name_or_none};
 pub(super) fn engines(engines: &[Subject<'_>]) -> Markup {
     html! {
         @if !engines.is_empty() {
-            h2 #engines { "Engines" }
-            div.scroll { table {
+            section aria-labelledby="engines" { h2 #engines { "Engines" } div.scroll { table {
                 caption { "Queue, memory and work of each engine. Rates are those between the last two scrapes." }
                 thead { tr {
                     th scope="col" { "Engine" }
@@ -26,7 +25,7 @@ pub(super) fn engines(engines: &[Subject<'_>]) -> Markup {
                     th.number scope="col" { "Generated tokens" }
                 } }
                 tbody { @for engine in engines { (engine_row(engine)) } }
-            } }
+            } } }
         }
     }
 }
@@ -73,8 +72,7 @@ fn word(label: &str) -> &str {
 pub(super) fn gpus(gpus: &[Subject<'_>]) -> Markup {
     html! {
         @if !gpus.is_empty() {
-            h2 #gpus { "GPUs" }
-            div.scroll { table {
+            section aria-labelledby="gpus" { h2 #gpus { "GPUs" } div.scroll { table {
                 caption {
                     "Utilisation says how long a GPU did something, not how much: the multiprocessors' "
                     "share says more."
@@ -95,7 +93,7 @@ pub(super) fn gpus(gpus: &[Subject<'_>]) -> Markup {
                     th.number scope="col" { "Last XID" }
                 } }
                 tbody { @for gpu in gpus { (gpu_row(gpu)) } }
-            } }
+            } } }
         }
     }
 }
@@ -111,9 +109,8 @@ fn gpu_row(gpu: &Subject<'_>) -> Markup {
         tr {
             th scope="row" {
                 (name_or_none(gpu.label("hw.model")))
-                @for label in ["hw.id", "hw.gpu.part"] {
-                    @if let Some(value) = gpu.label(label) { br; (name(value)) }
-                }
+                @if let Some(id) = gpu.label("hw.id") { br; (name(id)) }
+                @if let Some(part) = gpu.label("hw.gpu.part") { br; "part " (name(part)) }
             }
             td { (name_or_none(gpu.label("host.name"))) }
             td { (name_or_none(owner.as_deref())) }
@@ -167,8 +164,7 @@ fn held_down(gpu: &Subject<'_>) -> Markup {
 pub(super) fn hosts(hosts: &[Subject<'_>]) -> Markup {
     html! {
         @if !hosts.is_empty() {
-            h2 #hosts { "Hosts" }
-            div.scroll { table {
+            section aria-labelledby="hosts" { h2 #hosts { "Hosts" } div.scroll { table {
                 caption {
                     "Waiting is the share of time in which some task waited for the resource (PSI): above "
                     "a few per cent it is felt."
@@ -186,7 +182,7 @@ pub(super) fn hosts(hosts: &[Subject<'_>]) -> Markup {
                     th.number scope="col" { "Killed for memory" }
                 } }
                 tbody { @for host in hosts { (host_row(host)) } }
-            } }
+            } } }
         }
     }
 }
