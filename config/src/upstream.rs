@@ -122,6 +122,15 @@ impl UpstreamUrl {
         is_public_host(&self.host)
     }
 
+    /// Whether the host is the machine that asks.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self.host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => matches!(self.host.strip_suffix('.').unwrap_or(&self.host), "localhost"),
+        }
+    }
+
     /// Parses `http://host[:port][/prefix]` or `https://…`.
     ///
     /// Errors: another scheme, a missing host, an invalid port, credentials, a query, a fragment,
@@ -273,6 +282,18 @@ mod tests {
         assert_eq!(parts("http://[::1]:11434/v1beta"), plain("::1", 11434, "/v1beta"));
         assert_eq!(parts("https://r.openai.azure.com/openai/v1").3, "/openai");
         assert_eq!(parts("https://api.openai.com/v1").2, 443);
+    }
+
+    #[test]
+    fn the_machine_itself_is_told_from_others() {
+        let is_loopback =
+            |host: &str| UpstreamUrl::parse(&format!("http://{host}")).unwrap().is_loopback();
+        for host in ["127.0.0.1", "127.9.9.9:80", "[::1]", "[::ffff:127.0.0.1]", "LOCALHOST"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["10.0.0.1", "localhost.example.com", "128.0.0.1", "[::2]", "0.0.0.0"] {
+            assert!(!is_loopback(host), "{host}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `/api/v1/fleet`: what engines, GPUs and hosts tell now.
 
+mod joins;
 mod told;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use taximeter_system::clock;
 use tokio::task::spawn_blocking;
 use utoipa::{IntoParams, ToSchema};
 
+pub(super) use self::joins::{FleetJoin, FleetLinks};
 pub(super) use self::told::FleetQuantity;
 use self::told::{FleetUnknown, labels};
 use super::problem::ApiError;
@@ -43,6 +45,9 @@ pub(super) struct FleetAnswer {
     pub(super) at: Timestamp,
     /// The sources that are asked, in the order of their addresses.
     pub(super) sources: Vec<FleetSource>,
+    /// What serves each upstream, in the order of the configuration: its engine, pod, GPUs and host, and how
+    /// sure that is. Empty without the section `fleet`.
+    pub(super) joins: Vec<FleetJoin>,
     /// Whether there are more quantities than the answer has.
     pub(super) more: bool,
 }
@@ -169,7 +174,7 @@ impl FleetQuery {
         let mut room = Room { left: self.limit, more: false };
         let sources = targets.iter().filter(is_asked);
         let sources = sources.map(|target| self.source(gateway, target, now, &mut room)).collect();
-        FleetAnswer { at, sources, more: room.more }
+        FleetAnswer { at, sources, joins: joins::joins(gateway), more: room.more }
     }
 
     fn source(

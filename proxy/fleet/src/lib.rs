@@ -2,7 +2,8 @@
 //!
 //! Named samples and a time in, quantities out. Begin with `read.rs`; what the schema has is in
 //! `quantity.rs`, and what each program calls it in `source/`, one table for each. `series.rs` goes from
-//! one scrape of a source to the next, and `target.rs` has all sources as they are now.
+//! one scrape of a source to the next, `target.rs` has all sources as they are now, and `join.rs` says which
+//! of them serve an upstream.
 //!
 //! # Invariants
 //!
@@ -18,6 +19,7 @@
 
 mod histogram;
 mod identity;
+mod join;
 mod names;
 mod period;
 mod pool;
@@ -34,6 +36,7 @@ mod unknown;
 
 pub use histogram::{Distribution, Percentile};
 pub use identity::{Field, Identity};
+pub use join::{Basis, Join, Link, Links, Upstream, Whereabouts, joined};
 pub use period::Period;
 pub use pool::{Pool, What};
 pub use quantity::{Instrument, Layer, QUANTITIES, Quantity, Valid};

@@ -53,7 +53,11 @@ fn the_page_shows_engines_gpus_and_hosts_and_why_a_figure_is_unknown() {
     let engine = Source::saying(text(&format!("{}{queue}", metrics(7))));
     let gpus = Source::saying(text(GPUS));
     let upstream = format!("name: local, url: \"http://{}\", dialect: openai", engine.address);
-    let fleet = format!("fleet: {{gpus: {{scrape: [{:?}]}}}}", gpus.url());
+    let fleet = format!(
+        "resource: {{k8s.pod.name: engine-0, k8s.namespace.name: llm}}\n\
+         fleet: {{gpus: {{scrape: [{:?}]}}}}",
+        gpus.url()
+    );
     let gateway = Setup::with_upstream(&upstream).with(&fleet).start();
     for name in [&engine.url(), &gpus.url(), "/proc"] {
         await_source(&gateway, name, |source| source["state"] == "up");
@@ -64,7 +68,12 @@ fn the_page_shows_engines_gpus_and_hosts_and_why_a_figure_is_unknown() {
         let (_, rows) = table.split_once("<tbody>").expect("rows");
         text_of(rows.split_once("</tbody>").expect("their end").0)
     };
-    let [engines, gpus, hosts] = ["Engines", "GPUs", "Hosts"].map(rows);
+    let [joins, engines, gpus, hosts] = ["Upstreams", "Engines", "GPUs", "Hosts"].map(rows);
+    let join = format!(
+        "local {} by address llm/engine-0 by address GPU-1 by labels node-1 by labels none",
+        engine.url()
+    );
+    assert!(joins.starts_with(&join), "{joins}");
     assert!(engines.contains("vllm at") && engines.contains(" local 3 5 "), "{engines}");
     assert_eq!(engines.matches("vllm at").count(), 1, "{engines}");
     for figure in ["NVIDIA H100", "GPU-1", "node-1", "llm/engine-0", "90 %", "40.0 GiB", "412 W"] {

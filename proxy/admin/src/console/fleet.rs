@@ -15,7 +15,7 @@ use self::subject::{ENGINE, GPU, HOST, subjects};
 use super::page::{FLEET, Page};
 use super::text::{count, name, seconds_or_unknown, sentence, unknown};
 use super::view::{PageParams, View};
-use crate::fleet::{FleetAnswer, FleetParams, FleetSource, fleet as answer};
+use crate::fleet::{FleetAnswer, FleetJoin, FleetLinks, FleetParams, FleetSource, fleet as answer};
 use crate::problem::ApiError;
 use crate::query::{NoParams, Params};
 
@@ -43,6 +43,7 @@ fn main(found: &FleetAnswer, is_read: bool, view: &View) -> Markup {
         }
         @if is_read {
             (sources(found, view))
+            (joins(found))
             (tables::engines(&subjects(found, &ENGINE)))
             (tables::gpus(&subjects(found, &GPU)))
             (tables::hosts(&subjects(found, &HOST)))
@@ -118,5 +119,52 @@ fn source_row(source: &FleetSource) -> Markup {
             td.number { (count(source.quantities.len() as u64)) }
             td.number { (count(source.skipped_lines)) }
         }
+    }
+}
+
+/// What serves each upstream.
+fn joins(found: &FleetAnswer) -> Markup {
+    html! {
+        section aria-labelledby="joins" {
+            h2 #joins { "Upstreams" }
+            div.scroll { table {
+                caption {
+                    "What serves each upstream, and what that rests on. The configuration comes before "
+                    "addresses, and these before labels."
+                }
+                thead { tr {
+                    th scope="col" { "Upstream" }
+                    th scope="col" { "Engine" }
+                    th scope="col" { "Pod" }
+                    th scope="col" { "GPUs" }
+                    th scope="col" { "Host" }
+                    th scope="col" { "Doubts" }
+                } }
+                tbody { @for join in &found.joins { (join_row(join)) } }
+            } }
+        }
+    }
+}
+
+fn join_row(join: &FleetJoin) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (name(&join.upstream)) }
+            td { (links(&join.engines)) }
+            td { (links(&join.pods)) }
+            td { (links(&join.gpus)) }
+            td { (links(&join.hosts)) }
+            td {
+                @for doubt in &join.doubts { div { (sentence(doubt)) } }
+                @if join.doubts.is_empty() { "none" }
+            }
+        }
+    }
+}
+
+fn links(of: &FleetLinks) -> Markup {
+    html! {
+        @for link in &of.links { div { (name(&link.to)) " by " (link.basis) } }
+        @if let Some(why) = of.unknown { span.unknown title=(why) { "unknown" } }
     }
 }
