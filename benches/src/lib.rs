@@ -9,6 +9,7 @@ pub mod about;
 pub mod answer;
 pub mod callgrind;
 pub mod clock;
+pub mod dimensions;
 pub mod load;
 pub mod month;
 pub mod process;

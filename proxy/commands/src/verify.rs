@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use taximeter_store::Store;
 use taximeter_store::terms::Terms;
 use taximeter_store::verify::Findings;
-use taximeter_store::{feeds, verify};
+use taximeter_store::{SessionsCure, WrongSessions, feeds, verify};
 
 use self::statement::{Named, StatementArgs};
 use super::ledger::{Ledger, LedgerArgs};
@@ -102,9 +102,24 @@ fn whole(
 }
 
 fn rebuild(ledger: &Ledger, store: &mut Store, findings: &mut Findings) -> anyhow::Result<()> {
-    let kept = store.rebuild(&mut feeds(&ledger.data_dir))?;
+    let rebuilt = store.rebuild(&mut feeds(&ledger.data_dir))?;
     findings.hear("store: rebuilt from the journals".to_owned());
-    let kept = [(kept.kept_records, "records"), (kept.kept_corrections, "corrections")];
+    for WrongSessions { file, cure } in rebuilt.wrong_sessions {
+        match cure {
+            SessionsCure::Written => findings.note(format!(
+                "{file} did not have what the requests of its day add up to; it is written again from them"
+            )),
+            SessionsCure::Counted => findings.note(format!(
+                "{file} did not have what the requests of its day add up to; the store has the right sums, \
+                 and the gateway writes the file again"
+            )),
+            SessionsCure::Kept => findings.tell(format!(
+                "the sums of {file} cannot be made again, because no file has the requests of its day; the \
+                 file is kept: restore the files of that day from a backup"
+            )),
+        }
+    }
+    let kept = [(rebuilt.kept_records, "records"), (rebuilt.kept_corrections, "corrections")];
     for (count, what) in kept.into_iter().filter(|(count, _)| *count > 0) {
         findings.note(format!(
             "the store keeps {count} {what} that are in no journal; the gateway deletes old journal \

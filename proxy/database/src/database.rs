@@ -294,13 +294,35 @@ pub trait Database: fmt::Debug + Send {
 /// Fills an empty store.
 pub type Refill<'a> = dyn FnMut(&mut dyn Database) -> Result<(), StoreError> + 'a;
 
-/// What a rebuild kept although the journals do not have it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What a rebuild found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rebuilt {
-    /// Requests.
+    /// Requests that it kept although the journals do not have them.
     pub kept_records: u64,
-    /// Corrections.
+    /// The same of corrections.
     pub kept_corrections: u64,
+    /// Files of sessions that did not have what their requests add up to.
+    pub wrong_sessions: Vec<WrongSessions>,
+}
+
+/// A file of sessions that does not have what its requests add up to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongSessions {
+    /// Its path in the data directory.
+    pub file: String,
+    /// What became of it.
+    pub cure: SessionsCure,
+}
+
+/// What becomes of a file of sessions that has wrong sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionsCure {
+    /// It is written again from the requests.
+    Written,
+    /// The store has the sums of the requests, and a gateway writes the file again.
+    Counted,
+    /// It stays as it is: no file has the requests of its day.
+    Kept,
 }
 
 /// Files of requests that are as they were written.

@@ -12,6 +12,18 @@ pub(crate) enum Client {
 }
 
 impl Client {
+    pub(crate) const COUNT: usize = 4;
+
+    /// Its number, from 0 on.
+    pub(crate) const fn number(self) -> usize {
+        match self {
+            Self::Codex => 0,
+            Self::ClaudeCode => 1,
+            Self::OpenCode => 2,
+            Self::Copilot => 3,
+        }
+    }
+
     /// Its product, where the version is not known.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -32,8 +44,6 @@ enum Begins {
     Prefix(&'static str),
     /// The head is this. One more name, a slash and the version follow.
     Family(&'static str),
-    /// The head ends with this. The language and the version follow.
-    Library(&'static str, &'static str),
 }
 
 impl Begins {
@@ -50,34 +60,41 @@ impl Begins {
                 let slash = rest.iter().position(|byte| *byte == b'/')?;
                 rest.get(slash + 1..)
             }
-            Self::Library(name, language) if head.ends_with(name.as_bytes()) => {
-                rest.strip_prefix(language.as_bytes())
-            }
-            Self::Name(_) | Self::Family(_) | Self::Library(..) => None,
+            Self::Name(_) | Self::Family(_) => None,
         }
+    }
+
+    /// The first letter of the head.
+    const fn letter(&self) -> Option<&u8> {
+        let (Self::Name(name) | Self::Prefix(name) | Self::Family(name)) = self;
+        name.as_bytes().first()
     }
 }
 
-/// Product, and how its `user-agent` begins.
+/// Product, and how its `user-agent` begins, in the order of the first letters.
 const PRODUCTS: &[(&str, Begins)] = &[
+    ("openai-agents", Begins::Name("Agents")),
+    ("cline", Begins::Name("Cline")),
+    ("gemini-cli", Begins::Prefix("GeminiCLI")),
+    ("kilo-code", Begins::Name("Kilo-Code")),
+    ("qwen-code", Begins::Name("QwenCode")),
+    ("roo-code", Begins::Name("RooCode")),
+    ("zed", Begins::Name("Zed")),
+    ("ai-sdk", Begins::Family("ai-sdk")),
     ("codex", Begins::Prefix("codex")),
     ("claude-code", Begins::Name("claude-cli")),
     ("claude-code", Begins::Name("claude-code")),
-    ("opencode", Begins::Name("opencode")),
-    ("kilo-code", Begins::Name("Kilo-Code")),
-    ("gemini-cli", Begins::Prefix("GeminiCLI")),
-    ("qwen-code", Begins::Name("QwenCode")),
-    ("cline", Begins::Name("Cline")),
-    ("roo-code", Begins::Name("RooCode")),
-    ("zed", Begins::Name("Zed")),
     ("litellm", Begins::Name("litellm")),
-    ("ai-sdk", Begins::Family("ai-sdk")),
-    ("openai-agents", Begins::Name("Agents")),
+    ("opencode", Begins::Name("opencode")),
     ("pydantic-ai", Begins::Name("pydantic-ai")),
-    ("openai-python", Begins::Library("OpenAI", "Python ")),
-    ("openai-js", Begins::Library("OpenAI", "JS ")),
-    ("anthropic-python", Begins::Library("Anthropic", "Python ")),
-    ("anthropic-js", Begins::Library("Anthropic", "JS ")),
+];
+
+/// Product, how the head of its `user-agent` ends, and the language that stands before the version.
+const LIBRARIES: &[(&str, &str, &str)] = &[
+    ("openai-python", "OpenAI", "Python "),
+    ("openai-js", "OpenAI", "JS "),
+    ("anthropic-python", "Anthropic", "Python "),
+    ("anthropic-js", "Anthropic", "JS "),
 ];
 
 /// Longest head that is read, in bytes.
@@ -95,14 +112,22 @@ pub(crate) struct Product<'a> {
 impl<'a> Product<'a> {
     /// The product that a `user-agent` names. `None` if it is not in the list.
     pub(crate) fn of_user_agent(agent: &'a [u8]) -> Option<Self> {
-        let slash = agent.iter().take(HEAD_BYTES_MAX).position(|byte| *byte == b'/')?;
-        let head = agent.get(..slash)?;
-        let rest = agent.get(slash + 1..)?;
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let end = agent.iter().take(HEAD_BYTES_MAX).position(|byte| !is_name(byte))?;
+        let (head, rest) = agent.split_at_checked(end)?;
+        let rest = rest.strip_prefix(b"/")?;
+        let first = head.first();
+        let before = PRODUCTS.partition_point(|(_, begins)| begins.letter() < first);
+        let same = PRODUCTS.iter().skip(before).take_while(|(_, it)| it.letter() == first);
         let named = |(name, begins): &(&'static str, Begins)| {
             Some(Self { name, version: begins.version(head, rest)? })
         };
-        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        PRODUCTS.iter().find_map(named).filter(|_| head.iter().all(is_name))
+        let of_library = |(name, end, language): &(&'static str, &str, &str)| {
+            let version = rest.strip_prefix(language.as_bytes())?;
+            head.ends_with(end.as_bytes()).then_some(Self { name, version })
+        };
+        let product = same.into_iter().find_map(named);
+        product.or_else(|| LIBRARIES.iter().find_map(of_library))
     }
 
     /// The product and the first two numbers of its version, as `codex/0.169`.
@@ -152,6 +177,11 @@ fn major_minor(version: &[u8]) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn products_are_in_the_order_of_their_first_letters() {
+        assert!(PRODUCTS.is_sorted_by_key(|(_, begins)| begins.letter()));
+    }
 
     fn shown(agent: &str) -> Option<String> {
         Product::of_user_agent(agent.as_bytes()).map(|product| product.shown())

@@ -23,7 +23,7 @@ pub enum Dimension {
 
 impl Dimension {
     /// Those that are no tags.
-    pub(crate) const COUNT: usize = 7;
+    pub(crate) const COUNT: u8 = 7;
 
     /// The word in metrics. All tags share one.
     #[must_use]
@@ -40,8 +40,8 @@ impl Dimension {
         }
     }
 
-    /// Its place among all of them, tags last.
-    pub(crate) const fn index(self) -> usize {
+    /// Its number among all of them, tags last.
+    pub(crate) const fn slot(self) -> u8 {
         match self {
             Self::Session => 0,
             Self::Agent => 1,
@@ -50,7 +50,7 @@ impl Dimension {
             Self::Kind => 4,
             Self::Client => 5,
             Self::EndUser => 6,
-            Self::Tag(number) => Self::COUNT + number as usize,
+            Self::Tag(number) => Self::COUNT.saturating_add(number),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use taximeter_json::{Malformed, Reader};
+use taximeter_json::{Malformed, Reader, Text};
 
 use crate::value::{Dropped, END_USER_BYTES_MAX, TAG_BYTES_MAX, name, text};
 
@@ -15,10 +15,8 @@ pub(crate) enum Form {
     EndUser,
     /// It is the value of a tag, of any alphabet.
     Tag,
-    /// It is a JSON object with a member that is a name.
-    JsonName(&'static str),
-    /// It is a JSON object with a member that says what the request is for.
-    JsonKind(&'static str),
+    /// It is what Codex notes on a turn, of which a member says the dimension.
+    CodexTurn(TurnMember),
     /// It is Claude Code's `metadata.user_id`, which contains a session.
     ClaudeSession,
     /// It is an end user, unless it is Claude Code's.
@@ -30,6 +28,9 @@ pub(crate) enum Form {
     /// That it is there says which client asks, and nothing more.
     Nothing,
 }
+
+/// How a client says in words that a sub-agent asks.
+pub(crate) const SUBAGENT: &str = "subagent";
 
 /// The text of a dimension, or none.
 type Value<'a> = Result<Option<Cow<'a, str>>, Dropped>;
@@ -44,13 +45,12 @@ impl Form {
             Self::Name => borrowed(name(given)),
             Self::EndUser => borrowed(text(given, END_USER_BYTES_MAX)),
             Self::Tag => borrowed(text(given, TAG_BYTES_MAX)),
-            Self::JsonName(member) => named(json_member(given, member)?),
-            Self::JsonKind(member) => Ok(json_member(given, member)?.and_then(|it| kind(&it))),
+            Self::CodexTurn(member) => CodexTurn::read(given.as_bytes())?.member(member),
             Self::ClaudeSession => claude_session(given),
             Self::AnthropicUser if is_claude_codes(given) => Ok(None),
             Self::AnthropicUser => borrowed(text(given, END_USER_BYTES_MAX)),
             Self::Baggage(entry) => borrowed(baggage(given, entry).map_or(Ok(None), name)),
-            Self::Subagent => Ok(given.ends_with("subagent").then_some(Cow::Borrowed("subagent"))),
+            Self::Subagent => Ok(given.ends_with(SUBAGENT).then_some(Cow::Borrowed(SUBAGENT))),
             Self::Nothing => Ok(None),
         }
     }
@@ -76,24 +76,92 @@ fn kind(word: &str) -> Option<Cow<'static, str>> {
     }
 }
 
-/// A member of a JSON object, if it is a text. Nothing else is taken of the object.
-fn json_member<'a>(json: &'a str, member: &str) -> Value<'a> {
-    let mut found: Value<'a> = Ok(None);
-    let read = Reader::new(json.as_bytes()).document(|key, value| {
-        if key != member.as_bytes() {
-            return value.skip();
-        }
-        let Some(text) = value.text()? else { return Ok(()) };
-        let text = text.decode_strictly().ok_or(Malformed)?;
-        found = match &found {
-            Ok(Some(before)) if *before != text => Err(Dropped::Disagreement),
-            Err(dropped) => Err(*dropped),
-            Ok(_) => Ok(Some(text)),
+/// A member of what Codex notes on a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TurnMember {
+    Session,
+    Thread,
+    Turn,
+    Kind,
+}
+
+/// What Codex notes on a turn: a JSON object that is read once for all of these members.
+pub(crate) struct CodexTurn<'a>([Member<'a>; 4]);
+
+impl<'a> CodexTurn<'a> {
+    /// # Errors
+    /// It is no JSON object.
+    pub(crate) fn read(json: &'a [u8]) -> Result<Self, Dropped> {
+        let key = |key: &[u8]| match key {
+            b"session_id" => Some(TurnMember::Session as usize),
+            b"thread_id" => Some(TurnMember::Thread as usize),
+            b"turn_id" => Some(TurnMember::Turn as usize),
+            b"request_kind" => Some(TurnMember::Kind as usize),
+            _ => None,
         };
+        members(json, key).map(Self)
+    }
+
+    /// What a member says.
+    ///
+    /// # Errors
+    /// It cannot be taken.
+    pub(crate) fn member(&self, member: TurnMember) -> Value<'a> {
+        let found = self.0.get(member as usize).copied().unwrap_or(Member::Nothing);
+        match member {
+            TurnMember::Session | TurnMember::Thread | TurnMember::Turn => named(found.text()?),
+            TurnMember::Kind => Ok(found.text()?.and_then(|it| kind(&it))),
+        }
+    }
+}
+
+/// What stands under a key of a JSON object.
+#[derive(Clone, Copy)]
+enum Member<'a> {
+    /// No text.
+    Nothing,
+    /// This text, as it is written.
+    Text(Text<'a>),
+    /// Texts that are not the same.
+    Several,
+}
+
+impl<'a> Member<'a> {
+    fn and(self, text: Text<'a>) -> Self {
+        match self {
+            Self::Nothing => Self::Text(text),
+            // What is written in two ways is compared by what it means.
+            Self::Text(before) if before == text || before.decode() == text.decode() => self,
+            Self::Text(_) | Self::Several => Self::Several,
+        }
+    }
+
+    fn text(self) -> Value<'a> {
+        match self {
+            Self::Nothing => Ok(None),
+            Self::Text(text) => text.decode_strictly().map(Some).ok_or(Dropped::NoJson),
+            Self::Several => Err(Dropped::Disagreement),
+        }
+    }
+}
+
+/// The members of a JSON object whose keys have a number. Nothing else is taken of the object.
+fn members<const N: usize>(
+    json: &[u8],
+    number: impl Fn(&[u8]) -> Option<usize>,
+) -> Result<[Member<'_>; N], Dropped> {
+    let mut found = [Member::Nothing; N];
+    let read = Reader::new(json).document(|key, value| {
+        let Some(found) = number(key).and_then(|number| found.get_mut(number)) else {
+            return value.skip();
+        };
+        if let Some(text) = value.text()? {
+            *found = found.and(text);
+        }
         Ok(())
     });
     read.map_err(|Malformed| Dropped::NoJson)?;
-    found
+    Ok(found)
 }
 
 /// What stands before the session in the older form of Claude Code's `user_id`.
@@ -111,7 +179,11 @@ fn claude_session(user_id: &str) -> Value<'_> {
     }
     match user_id.strip_prefix("user_").and_then(|it| it.rsplit_once(BEFORE_SESSION)) {
         Some((_, session)) => borrowed(name(session)),
-        None => named(json_member(user_id, "session_id")?),
+        None => {
+            let session = |key: &[u8]| (key == b"session_id").then_some(0);
+            let [session] = members(user_id.as_bytes(), session)?;
+            named(session.text()?)
+        }
     }
 }
 
@@ -169,15 +241,25 @@ mod tests {
     fn of_a_json_text_only_the_named_member_is_taken() {
         let turn = r#"{"workspaces":{"/home/anna":{"session_id":"no"}},"turn_id":"t\u002d1",
             "request_kind":"prewarm"}"#;
-        assert_eq!(read(Form::JsonName("turn_id"), turn), some("t-1"));
-        assert_eq!(read(Form::JsonName("session_id"), turn), Ok(None));
-        assert_eq!(read(Form::JsonKind("request_kind"), turn), some("prewarm"));
+        let [of_session, of_thread, of_turn, of_kind] =
+            [TurnMember::Session, TurnMember::Thread, TurnMember::Turn, TurnMember::Kind]
+                .map(Form::CodexTurn);
+        assert_eq!(read(of_turn, turn), some("t-1"));
+        assert_eq!(read(of_session, turn), Ok(None));
+        assert_eq!(read(of_kind, turn), some("prewarm"));
         for kind in ["turn", "", "other"] {
             let turn = format!(r#"{{"request_kind":"{kind}"}}"#);
-            assert_eq!(read(Form::JsonKind("request_kind"), &turn), Ok(None));
+            assert_eq!(read(of_kind, &turn), Ok(None));
         }
-        assert_eq!(read(Form::JsonName("turn_id"), "[]"), Err(Dropped::NoJson));
-        assert_eq!(read(Form::JsonKind("request_kind"), "no"), Err(Dropped::NoJson));
+        assert_eq!(read(of_turn, "[]"), Err(Dropped::NoJson));
+        assert_eq!(read(of_kind, "no"), Err(Dropped::NoJson));
+        // A member that cannot be taken leaves the others as they are.
+        let turn = r#"{"session_id":"a","thread_id":"\x","session_id":"\u0061","turn_id":"t",
+            "request_kind":7,"turn_id":"u"}"#;
+        assert_eq!(read(of_session, turn), some("a"));
+        assert_eq!(read(of_thread, turn), Err(Dropped::NoJson));
+        assert_eq!(read(of_turn, turn), Err(Dropped::Disagreement));
+        assert_eq!(read(of_kind, turn), Ok(None));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The rows of the table and of the configuration, arranged so that a request is read in one pass.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use taximeter_request::Members;
@@ -18,6 +19,8 @@ const USER: &str = "user";
 
 /// How many lists the headers are in.
 const PLACES: usize = 128;
+/// How many kinds of first letters there are.
+const LETTERS: usize = 32;
 
 /// One row, whatever it came from. Its place in the list says how much it counts.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +32,42 @@ pub(crate) struct Rule {
     pub(crate) by_parent: bool,
 }
 
-/// The rules of a place, by their numbers.
-pub(crate) type Rules = Vec<u16>;
+/// The rules of a place: those that hold for each client, and for all others.
+#[derive(Debug, Default)]
+pub(crate) struct Rules([Vec<Ranked>; Client::COUNT + 1]);
+
+/// A rule by its number, and what it gives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ranked {
+    pub(crate) rank: u16,
+    /// The number of the dimension.
+    pub(crate) slot: u8,
+}
+
+impl Rules {
+    /// Those that hold for a client.
+    pub(crate) fn of(&self, client: Option<Client>) -> &[Ranked] {
+        let at = client.map_or(Client::COUNT, Client::number);
+        self.0.get(at).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Adds the last one of `all`.
+    fn add_last(&mut self, all: &[Rule]) {
+        let Some((last, before)) = all.split_last() else { return };
+        let Ok(rank) = u16::try_from(before.len()) else { return };
+        // One that reads the same again says the same again.
+        let is_same = |other: &Ranked| {
+            let other = before.get(usize::from(other.rank));
+            other.is_some_and(|other| (other.gives, other.form) == (last.gives, last.form))
+        };
+        for (of, rules) in self.0.iter_mut().enumerate() {
+            let holds = last.client.is_none_or(|client| client.number() == of);
+            if holds && !rules.iter().any(is_same) {
+                rules.push(Ranked { rank, slot: last.gives.slot() });
+            }
+        }
+    }
+}
 
 /// A header that has rules.
 #[derive(Debug)]
@@ -45,11 +82,10 @@ pub(crate) struct HeaderRules {
 #[derive(Debug)]
 pub struct Names {
     rules: Vec<Rule>,
-    headers: Vec<HeaderRules>,
     /// The headers by [`place`] of their names.
-    by_place: [Vec<usize>; PLACES],
-    /// Bit n: the name of one of them begins with the nth letter.
-    letters: u32,
+    headers: [Vec<HeaderRules>; PLACES],
+    /// Bit n of the one of a [`letter`]: a name that begins so has n bytes, or from 63 on that or more.
+    lengths: [u64; LETTERS],
     /// The rules of `x-…-session-id`.
     session_header: Rules,
     /// The rules of members, by the number of their path.
@@ -97,10 +133,7 @@ impl Names {
             let rule = Rule { client: row.client, gives: row.gives, form: row.form, by_parent };
             match row.at {
                 At::Header(name) => names.add_header(name, rule),
-                At::SessionHeader => {
-                    let number = names.add(rule);
-                    names.session_header.extend(number);
-                }
+                At::SessionHeader => names.add_session_header(rule),
                 At::Body(path) => names.add_member(path, rule, &mut paths),
             }
         }
@@ -115,13 +148,11 @@ impl Names {
         };
         Self {
             rules: Vec::new(),
-            headers: Vec::new(),
-            by_place: [const { Vec::new() }; PLACES],
-            // `x-…-session-id`
-            letters: letter("x"),
-            session_header: Rules::new(),
+            headers: [const { Vec::new() }; PLACES],
+            lengths: [0; LETTERS],
+            session_header: Rules::default(),
             members: Vec::new(),
-            user: Rules::new(),
+            user: Rules::default(),
             noted: Default::default(),
             tags: settings.tags.keys().take(TAGS_MAX).cloned().collect(),
             sessions: without_key(settings.sessions),
@@ -136,8 +167,8 @@ impl Names {
         self.hasher.as_ref()
     }
 
-    /// The number of a new rule. `None` if its dimension is left out.
-    fn add(&mut self, rule: Rule) -> Option<u16> {
+    /// Adds a rule to the list of all, unless its dimension is left out. Whether it did.
+    fn add(&mut self, rule: Rule) -> bool {
         let keep = match rule.gives {
             Dimension::Session
             | Dimension::Agent
@@ -148,47 +179,55 @@ impl Names {
             Dimension::Client | Dimension::Tag(_) => Keep::Keep,
         };
         // Headers that name a client are read in any case.
-        if keep == Keep::Off && rule.form != Form::Nothing {
-            return None;
-        }
-        let number = u16::try_from(self.rules.len()).ok()?;
-        self.rules.push(rule);
-        Some(number)
+        let is_read = keep != Keep::Off || rule.form == Form::Nothing;
+        self.rules.extend(Some(rule).filter(|_| is_read));
+        is_read
     }
 
     fn add_header(&mut self, name: &str, rule: Rule) {
-        let Some(number) = self.add(rule) else { return };
-        match self.headers.iter_mut().find(|header| *header.name == *name) {
-            Some(header) => header.rules.push(number),
-            None => {
-                let (rules, client) = (vec![number], of_header(name));
-                self.headers.push(HeaderRules { name: name.into(), rules, client });
-            }
+        if !self.add(rule) {
+            return;
+        }
+        let Some(here) = self.headers.get_mut(place(name)) else { return };
+        let known = here.iter().position(|header| *header.name == *name);
+        let at = known.unwrap_or_else(|| {
+            let (rules, client) = (Rules::default(), of_header(name));
+            here.push(HeaderRules { name: name.into(), rules, client });
+            here.len() - 1
+        });
+        if let Some(header) = here.get_mut(at) {
+            header.rules.add_last(&self.rules);
+        }
+        if let Some(lengths) = self.lengths.get_mut(letter(name)) {
+            *lengths |= bit(name.len());
+        }
+    }
+
+    fn add_session_header(&mut self, rule: Rule) {
+        if self.add(rule) {
+            self.session_header.add_last(&self.rules);
         }
     }
 
     fn add_member(&mut self, path: &str, rule: Rule, paths: &mut Vec<String>) {
-        let Some(number) = self.add(rule) else { return };
-        if path == USER {
-            self.user.push(number);
+        if !self.add(rule) {
             return;
         }
-        match paths.iter().zip(&mut self.members).find(|(other, _)| *other == path) {
-            Some((_, rules)) => rules.push(number),
-            None => {
-                paths.push(path.to_owned());
-                self.members.push(vec![number]);
-            }
+        if path == USER {
+            self.user.add_last(&self.rules);
+            return;
+        }
+        let at = paths.iter().position(|other| other == path).unwrap_or_else(|| {
+            paths.push(path.to_owned());
+            self.members.push(Rules::default());
+            paths.len() - 1
+        });
+        if let Some(rules) = self.members.get_mut(at) {
+            rules.add_last(&self.rules);
         }
     }
 
     fn arrange(&mut self, paths: &[String], of_all: &[String]) {
-        for (index, HeaderRules { name, .. }) in self.headers.iter().enumerate() {
-            self.letters |= letter(name);
-            if let Some(here) = self.by_place.get_mut(place(name)) {
-                here.push(index);
-            }
-        }
         let numbered = || (0_u16..).zip(paths);
         let is_of_all = |path: &String| path != CACHE_KEY || of_all.contains(path);
         let all = Members::new(numbered().map(|(number, path)| (number, path.as_str())));
@@ -199,32 +238,29 @@ impl Names {
 
     /// The rules of a header, and the client that sends it if only one does.
     #[inline]
-    pub(crate) fn header(&self, name: &str) -> Option<(&[u16], Option<Client>)> {
-        if self.letters & letter(name) == 0 { None } else { self.named(name) }
+    pub(crate) fn header(&self, name: &str) -> Option<(&Rules, Option<Client>)> {
+        let lengths = self.lengths.get(letter(name)).copied().unwrap_or_default();
+        if lengths & bit(name.len()) != 0
+            && let Some(header) = self.named(name)
+        {
+            return Some((&header.rules, header.client));
+        }
+        let is_session = name.starts_with("x-") && name.ends_with("-session-id");
+        is_session.then(|| (&self.session_header, of_header(name)))
     }
 
-    fn named(&self, name: &str) -> Option<(&[u16], Option<Client>)> {
-        if let Some(here) = self.by_place.get(place(name)) {
-            for index in here {
-                if let Some(HeaderRules { name: known, rules, client }) = self.headers.get(*index)
-                    && **known == *name
-                {
-                    return Some((rules, *client));
-                }
-            }
-        }
-        let is_session = name.ends_with("-session-id") && name.starts_with("x-");
-        is_session.then(|| (&*self.session_header, of_header(name)))
+    fn named(&self, name: &str) -> Option<&HeaderRules> {
+        self.headers.get(place(name))?.iter().find(|header| *header.name == *name)
     }
 
     /// The rules of a member, by the number of its path.
-    pub(crate) fn member(&self, path: u16) -> &[u16] {
-        self.members.get(usize::from(path)).map(Vec::as_slice).unwrap_or_default()
+    pub(crate) fn member(&self, path: u16) -> Option<&Rules> {
+        self.members.get(usize::from(path))
     }
 
-    /// The rules of `user`.
-    pub(crate) fn user(&self) -> &[u16] {
-        &self.user
+    /// The rules of `user`, if it has any.
+    pub(crate) fn user(&self) -> Option<&Rules> {
+        Some(&self.user).filter(|user| !user.of(None).is_empty())
     }
 
     pub(crate) fn rule(&self, number: u16) -> Option<&Rule> {
@@ -240,33 +276,32 @@ impl Names {
         }
     }
 
-    /// The name of the tag with this number.
-    pub(crate) fn tag(&self, number: u8) -> Option<&String> {
-        self.tags.get(usize::from(number))
+    /// The names of tags, in the order of their numbers.
+    pub(crate) fn tags(&self) -> &[String] {
+        &self.tags
     }
 
     /// What is kept of the name of a session, an agent or a turn; `None` if nothing is, or if it is
     /// no such name.
     #[must_use]
     pub fn session(&self, name: &str) -> Option<String> {
-        self.checked(value::name(name).ok()??)
+        self.checked(value::name(name).ok()??.into())
     }
 
     /// The same of a name that is one.
-    pub(crate) fn checked(&self, name: &str) -> Option<String> {
+    pub(crate) fn checked(&self, name: Cow<'_, str>) -> Option<String> {
         match (self.sessions, &self.hasher) {
-            (Keep::Keep, _) => Some(name.to_owned()),
-            (Keep::Hash, Some(hasher)) => Some(hasher.session(name)),
+            (Keep::Keep, _) => Some(name.into_owned()),
+            (Keep::Hash, Some(hasher)) => Some(hasher.session(&name)),
             (Keep::Hash, None) | (Keep::Off, _) => None,
         }
     }
 
     /// What is kept of an end user; `None` if nothing is.
-    #[must_use]
-    pub fn end_user(&self, name: &str) -> Option<String> {
+    pub(crate) fn end_user(&self, name: Cow<'_, str>) -> Option<String> {
         match (self.end_users, &self.hasher) {
-            (Keep::Keep, _) => Some(name.to_owned()),
-            (Keep::Hash, Some(hasher)) => Some(hasher.end_user(name)),
+            (Keep::Keep, _) => Some(name.into_owned()),
+            (Keep::Hash, Some(hasher)) => Some(hasher.end_user(&name)),
             (Keep::Hash, None) | (Keep::Off, _) => None,
         }
     }
@@ -281,9 +316,14 @@ fn place(name: &str) -> usize {
     (a + 3 * b + 9 * c + 27 * d + 81 * name.len()) % PLACES
 }
 
-/// The bit of a name's first letter; of all that begin otherwise the same one.
+/// The number of a name's first letter. Others may have the same one.
 #[inline]
-fn letter(name: &str) -> u32 {
-    let first = name.as_bytes().first().copied().unwrap_or_default();
-    1 << if first.is_ascii_lowercase() { first - b'a' } else { 31 }
+fn letter(name: &str) -> usize {
+    usize::from(name.as_bytes().first().copied().unwrap_or_default()) % LETTERS
+}
+
+/// The bit of a name's length.
+#[inline]
+const fn bit(length: usize) -> u64 {
+    1 << if length < 63 { length } else { 63 }
 }

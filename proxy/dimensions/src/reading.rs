@@ -1,6 +1,7 @@
 //! What one request says.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use taximeter_ledger::{Dimensions, RequestKind, SessionSource};
@@ -8,13 +9,13 @@ use taximeter_request::{Members, Note, Noted};
 
 use crate::client::{Client, Product};
 use crate::dimension::Dimension;
-use crate::form::Form;
-use crate::names::{Names, Rule};
+use crate::form::{CodexTurn, Form, SUBAGENT};
+use crate::names::{self, Names, Rule, Rules};
 use crate::settings::TAGS_MAX;
 use crate::value::Dropped;
 
 /// How many dimensions a request can have.
-const DIMENSIONS: usize = Dimension::COUNT + TAGS_MAX;
+const DIMENSIONS: usize = Dimension::COUNT as usize + TAGS_MAX;
 /// Room for what most clients of agents say.
 const CANDIDATES_USUALLY: usize = 8;
 
@@ -33,7 +34,7 @@ pub struct Reading<'a> {
 /// A text in a place that has rules.
 #[derive(Debug, Clone, Copy)]
 struct Candidate<'a> {
-    rules: &'a [u16],
+    rules: &'a Rules,
     text: Result<Text<'a>, Dropped>,
     source: SessionSource,
 }
@@ -66,6 +67,35 @@ pub enum Lineage {
     Parent,
     /// The session is this agent's own: it is the root, or its client has left out who started it.
     Own,
+}
+
+/// A candidate by a rule that holds: what counts more is less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    /// The number of the rule.
+    rank: u16,
+    /// The number of the candidate.
+    at: u16,
+}
+
+impl Ranked {
+    /// What no candidate has.
+    const LAST: Self = Self { rank: u16::MAX, at: u16::MAX };
+}
+
+/// What counts first for a dimension, and how much there is for it.
+#[derive(Debug, Clone, Copy)]
+struct First {
+    ranked: Ranked,
+    count: u32,
+}
+
+/// The search for the values that count.
+struct Weighing<'a, 'r> {
+    reading: &'r Reading<'a>,
+    firsts: [First; DIMENSIONS],
+    /// What Codex notes on the turn, once it is read.
+    turn: Option<Result<CodexTurn<'a>, Dropped>>,
 }
 
 /// The value of a dimension that counts.
@@ -105,14 +135,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn on_header(&mut self, rules: &'a [u16], value: &'a [u8]) {
+    fn on_header(&mut self, rules: &'a Rules, value: &'a [u8]) {
         let mut before = self.candidates.iter_mut();
         match before.find(|candidate| std::ptr::eq(candidate.rules, rules)) {
             Some(candidate) if candidate.text == Ok(Text::Header(value)) => {}
             Some(candidate) => candidate.text = Err(Dropped::Disagreement),
             None => {
                 if self.candidates.is_empty() {
-                    self.candidates.reserve(CANDIDATES_USUALLY);
+                    self.candidates = Vec::with_capacity(CANDIDATES_USUALLY);
                 }
                 let text = Ok(Text::Header(value));
                 self.candidates.push(Candidate { rules, text, source: SessionSource::Header });
@@ -130,107 +160,97 @@ impl<'a> Reading<'a> {
     /// `user`.
     #[must_use]
     pub fn finish(mut self, notes: &'a [Noted], user: Option<&'a str>) -> Found {
-        let user = user.filter(|_| !self.names.user().is_empty());
-        if self.candidates.is_empty()
-            && notes.is_empty()
-            && user.is_none()
-            && self.product.is_none()
-            && self.client.is_none()
-        {
-            return Found::default();
-        }
-        let noted = notes.iter().map(|Noted { path, note }| Candidate {
-            rules: self.names.member(*path),
-            text: match note {
+        for Noted { path, note } in notes {
+            let text = match note {
                 Note::Text(text) => Ok(Text::Member(text)),
                 Note::TooLong => Err(Dropped::TooLong),
                 Note::Twice => Err(Dropped::Disagreement),
-            },
-            source: SessionSource::Body,
-        });
-        let user = user.map(|user| Candidate {
-            rules: self.names.user(),
-            text: Ok(Text::Member(user)),
-            source: SessionSource::Body,
-        });
-        self.candidates.extend(noted.chain(user));
-        self.weigh()
+            };
+            self.add_member(self.names.member(*path), text);
+        }
+        if let Some(user) = user {
+            self.add_member(self.names.user(), Ok(Text::Member(user)));
+        }
+        if self.candidates.is_empty() { self.only_client() } else { self.weigh() }
+    }
+
+    fn add_member(&mut self, rules: Option<&'a Rules>, text: Result<Text<'a>, Dropped>) {
+        let source = SessionSource::Body;
+        self.candidates.extend(rules.map(|rules| Candidate { rules, text, source }));
+    }
+
+    /// Of a request that says nothing, or that names its client and nothing else.
+    fn only_client(&self) -> Found {
+        let client = self.shown_client();
+        let dimensions = client
+            .map(|client| Box::new(Dimensions { client: Some(client), ..Dimensions::default() }));
+        Found { dimensions, ..Found::default() }
     }
 
     /// Of several values of a dimension the first good one counts. What would count less is not read.
-    fn weigh(self) -> Found {
+    fn weigh(&self) -> Found {
+        let mut weighing = Weighing { reading: self, firsts: self.firsts(), turn: None };
         let mut found = Found::default();
-        let mut best: [Option<Best<'a>>; DIMENSIONS] = [const { None }; DIMENSIONS];
-        for (slot, mut next) in best.iter_mut().zip(self.firsts()) {
-            while let Some((rank, at)) = next {
-                let (Some(rule), Some(candidate)) = (self.names.rule(rank), self.candidate(at))
-                else {
-                    break;
-                };
-                match candidate.read(rule.form) {
-                    Ok(Some(value)) => {
-                        *slot = Some(Best { value, source: candidate.source, rule });
-                        break;
-                    }
-                    Ok(None) => {}
-                    Err(why) => found.drop(rule.gives, why),
-                }
-                next = self.after(rank, rule.gives);
+        let mut best = |dimension| weighing.best(dimension, &mut found.dropped);
+        let (session, agent) = (best(Dimension::Session), best(Dimension::Agent));
+        let (parent, turn) = (best(Dimension::ParentAgent), best(Dimension::Turn));
+        let (kind, client) = (best(Dimension::Kind), best(Dimension::Client));
+        let end_user = best(Dimension::EndUser);
+        let mut tags = BTreeMap::new();
+        for (number, name) in (0..).zip(self.names.tags()) {
+            if let Some(tag) = best(Dimension::Tag(number)) {
+                tags.insert(name.clone(), tag.value.into_owned());
             }
         }
-        let [session, agent, parent, turn, kind, client, end_user, tags @ ..] = best;
         found.lineage = lineage(session.as_ref(), agent.as_ref());
         let (agent, parent) = self.agents(session.as_ref(), agent, parent, &mut found);
-        let tags = (0..).zip(tags).filter_map(|(number, tag)| {
-            Some((self.names.tag(number)?.clone(), tag?.value.into_owned()))
-        });
         let dimensions = Dimensions {
             session_source: session.as_ref().map(|session| session.source),
-            session: session.and_then(|session| self.names.checked(&session.value)),
+            session: session.and_then(|session| self.names.checked(session.value)),
             agent,
             parent_agent: parent,
-            turn: turn.and_then(|turn| self.names.checked(&turn.value)),
+            turn: turn.and_then(|turn| self.names.checked(turn.value)),
             kind: kind.and_then(|kind| request_kind(&kind.value)),
             client: client.map(|client| client.value.into_owned()).or_else(|| self.shown_client()),
-            end_user: end_user.and_then(|user| self.names.end_user(&user.value)),
-            tags: tags.collect(),
+            end_user: end_user.and_then(|user| self.names.end_user(user.value)),
+            tags,
         };
         found.dimensions = dimensions.if_any();
         found
     }
 
-    fn candidate(&self, at: u16) -> Option<&Candidate<'a>> {
-        self.candidates.get(usize::from(at))
-    }
-
-    /// What counts first for each dimension: the number of a rule, and that of a candidate.
-    fn firsts(&self) -> [Option<(u16, u16)>; DIMENSIONS] {
-        let mut firsts = [None; DIMENSIONS];
-        for (rank, gives, at) in self.ranked() {
-            if let Some(first) = firsts.get_mut(gives.index())
-                && first.is_none_or(|(before, _)| rank < before)
-            {
-                *first = Some((rank, at));
+    /// What counts first for each dimension.
+    fn firsts(&self) -> [First; DIMENSIONS] {
+        let mut firsts = [First { ranked: Ranked::LAST, count: 0 }; DIMENSIONS];
+        self.each_ranked(|slot, next| {
+            if let Some(first) = firsts.get_mut(usize::from(slot)) {
+                first.ranked = first.ranked.min(next);
+                first.count += 1;
             }
-        }
+        });
         firsts
     }
 
     /// What counts next for a dimension, behind the rule of this number.
-    fn after(&self, rank: u16, dimension: Dimension) -> Option<(u16, u16)> {
-        let of = self.ranked().filter(|(next, gives, _)| *gives == dimension && *next > rank);
-        of.map(|(rank, _, at)| (rank, at)).min()
+    #[cold]
+    fn after(&self, rank: u16, dimension: Dimension) -> Ranked {
+        let (of, mut after) = (dimension.slot(), Ranked::LAST);
+        self.each_ranked(|slot, next| {
+            if slot == of && next.rank > rank {
+                after = after.min(next);
+            }
+        });
+        after
     }
 
-    /// The candidates by the number of each rule that holds for the client, and what that rule gives.
-    fn ranked(&self) -> impl Iterator<Item = (u16, Dimension, u16)> {
-        (0..).zip(&self.candidates).flat_map(move |(at, candidate)| {
-            candidate.rules.iter().filter_map(move |rank| {
-                let rule = self.names.rule(*rank)?;
-                let holds = rule.client.is_none() || rule.client == self.client;
-                holds.then_some((*rank, rule.gives, at))
-            })
-        })
+    /// Shows `visit` what there is for the dimension of each number, by the rules that hold for the client.
+    #[inline]
+    fn each_ranked(&self, mut visit: impl FnMut(u8, Ranked)) {
+        for (at, candidate) in (0..).zip(&self.candidates) {
+            for names::Ranked { rank, slot } in candidate.rules.of(self.client).iter().copied() {
+                visit(slot, Ranked { rank, at });
+            }
+        }
     }
 
     /// The agent and the one that has started it.
@@ -242,25 +262,24 @@ impl<'a> Reading<'a> {
         found: &mut Found,
     ) -> (Option<String>, Option<String>) {
         let session = session.map(|session| &*session.value);
-        let same = |one: &Option<Best<'_>>, other: Option<&str>| {
-            one.as_ref().is_some_and(|one| Some(&*one.value) == other)
-        };
-        let is_own = agent.is_some() && same(&parent, agent.as_ref().map(|agent| &*agent.value));
+        let own = agent.as_ref().map(|agent| &*agent.value);
+        let is_own = own.is_some() && parent.as_ref().map(|parent| &*parent.value) == own;
         let parent = parent.filter(|_| !is_own);
         if is_own {
             found.drop(Dimension::ParentAgent, Dropped::OwnParent);
         }
-        let shown = |one: Option<Best<'_>>| {
-            let is_root = same(&one, session);
-            let one = one?.value;
-            // What a client says in words is no id.
-            if is_root || matches!(&*one, ROOT | "subagent") {
-                let word = if is_root { ROOT } else { &*one };
-                return Some(word.to_owned());
+        let shown = |one: Best<'_>| {
+            let one = one.value;
+            if session == Some(&*one) {
+                return Some(ROOT.to_owned());
             }
-            self.names.checked(&one)
+            // What a client says in words is no id.
+            if matches!(&*one, ROOT | SUBAGENT) {
+                return Some(one.into_owned());
+            }
+            self.names.checked(one)
         };
-        (shown(agent), shown(parent))
+        (agent.and_then(shown), parent.and_then(shown))
     }
 
     /// The client program, as far as the head names it.
@@ -274,22 +293,67 @@ impl<'a> Reading<'a> {
     }
 }
 
-impl<'a> Candidate<'a> {
-    fn read(&self, form: Form) -> Result<Option<Cow<'a, str>>, Dropped> {
-        match self.text? {
-            Text::Member(text) => form.read(text),
-            Text::Header(value) => {
+impl<'a> Weighing<'a, '_> {
+    /// The first good value of a dimension. What cannot be taken before it is added to `dropped`.
+    #[inline]
+    fn best(
+        &mut self,
+        dimension: Dimension,
+        dropped: &mut Vec<(Dimension, Dropped)>,
+    ) -> Option<Best<'a>> {
+        let first = self.firsts.get(usize::from(dimension.slot())).copied()?;
+        if first.count == 0 { None } else { self.best_of(dimension, first, dropped) }
+    }
+
+    fn best_of(
+        &mut self,
+        dimension: Dimension,
+        First { mut ranked, count }: First,
+        dropped: &mut Vec<(Dimension, Dropped)>,
+    ) -> Option<Best<'a>> {
+        for left in (0..count).rev() {
+            let rule = self.reading.names.rule(ranked.rank)?;
+            let candidate = self.reading.candidates.get(usize::from(ranked.at))?;
+            match self.read(rule.form, candidate.text) {
+                Ok(Some(value)) => return Some(Best { value, source: candidate.source, rule }),
+                Ok(None) => {}
+                Err(why) => add_dropped(dropped, dimension, why),
+            }
+            if left > 0 {
+                ranked = self.reading.after(ranked.rank, dimension);
+            }
+        }
+        None
+    }
+
+    fn read(
+        &mut self,
+        form: Form,
+        text: Result<Text<'a>, Dropped>,
+    ) -> Result<Option<Cow<'a, str>>, Dropped> {
+        match (form, text?) {
+            (Form::CodexTurn(member), Text::Header(value)) => {
+                // All of its members are in one header.
+                let turn = self.turn.get_or_insert_with(|| CodexTurn::read(value));
+                turn.as_ref().map_err(|why| *why)?.member(member)
+            }
+            (form, Text::Header(value)) => {
                 form.read(str::from_utf8(value).map_err(|_| Dropped::Characters)?)
             }
+            (form, Text::Member(text)) => form.read(text),
         }
     }
 }
 
 impl Found {
     fn drop(&mut self, dimension: Dimension, why: Dropped) {
-        if !self.dropped.contains(&(dimension, why)) {
-            self.dropped.push((dimension, why));
-        }
+        add_dropped(&mut self.dropped, dimension, why);
+    }
+}
+
+fn add_dropped(dropped: &mut Vec<(Dimension, Dropped)>, dimension: Dimension, why: Dropped) {
+    if !dropped.contains(&(dimension, why)) {
+        dropped.push((dimension, why));
     }
 }
 

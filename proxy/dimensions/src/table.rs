@@ -9,7 +9,7 @@
 
 use crate::client::Client;
 use crate::dimension::Dimension;
-use crate::form::Form;
+use crate::form::{Form, TurnMember};
 
 /// Where a row looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,10 +86,10 @@ pub(crate) const TABLE: &[Row] = &[
     body("client_metadata.session_id", Session).of(Codex),
     body("client_metadata.thread_id", Agent).of(Codex),
     body("client_metadata.turn_id", Turn).of(Codex),
-    header(CODEX_TURN, Session).read(Form::JsonName("session_id")),
-    header(CODEX_TURN, Agent).read(Form::JsonName("thread_id")),
-    header(CODEX_TURN, Turn).read(Form::JsonName("turn_id")),
-    header(CODEX_TURN, Kind).read(Form::JsonKind("request_kind")),
+    header(CODEX_TURN, Session).read(Form::CodexTurn(TurnMember::Session)),
+    header(CODEX_TURN, Agent).read(Form::CodexTurn(TurnMember::Thread)),
+    header(CODEX_TURN, Turn).read(Form::CodexTurn(TurnMember::Turn)),
+    header(CODEX_TURN, Kind).read(Form::CodexTurn(TurnMember::Kind)),
     body(CACHE_KEY, Session).of(Codex),
     // Copilot CLI with a provider of its own.
     header("x-interaction-type", Agent).read(Form::Subagent).of(Copilot),

@@ -43,6 +43,19 @@ const fn is_of_name(byte: u8) -> bool {
     letter | from_dash | (byte == b'@') | (byte == b'_')
 }
 
+/// Bytes that are looked at in one step.
+const STEP: usize = 16;
+
+fn are_of_name(bytes: &[u8]) -> bool {
+    // The last step looks at some bytes again.
+    let Some(last) = bytes.last_chunk::<STEP>() else {
+        return bytes.iter().all(|byte| is_of_name(*byte));
+    };
+    let (steps, _) = bytes.as_chunks::<STEP>();
+    let good = |step: &[u8; STEP]| step.iter().fold(true, |all, byte| all & is_of_name(*byte));
+    steps.iter().all(good) && good(last)
+}
+
 /// Checks the name of a session, an agent or a turn: up to 128 bytes of `[A-Za-z0-9._:@/-]`. An
 /// empty one is none.
 ///
@@ -52,8 +65,7 @@ pub fn name(text: &str) -> Result<Option<&str>, Dropped> {
     if text.len() > NAME_BYTES_MAX {
         return Err(Dropped::TooLong);
     }
-    // All bytes are looked at, several at once.
-    if text.bytes().fold(true, |all, byte| all & is_of_name(byte)) {
+    if are_of_name(text.as_bytes()) {
         Ok(Some(text).filter(|text| !text.is_empty()))
     } else {
         Err(Dropped::Characters)
@@ -65,7 +77,11 @@ pub(crate) fn text(text: &str, bytes_max: usize) -> Result<Option<&str>, Dropped
     if text.len() > bytes_max {
         return Err(Dropped::TooLong);
     }
-    if text.chars().any(char::is_control) {
+    // Most are ASCII, of which all bytes are looked at, several at once.
+    let is_plain = |byte: u8| byte.wrapping_sub(b' ') < 0x7f - b' ';
+    if !text.bytes().fold(true, |all, byte| all & is_plain(byte))
+        && text.chars().any(char::is_control)
+    {
         return Err(Dropped::Characters);
     }
     Ok(Some(text).filter(|text| !text.is_empty()))
@@ -88,6 +104,19 @@ mod tests {
         for bad in ["a b", "a\n", "a\0", "é", "сессия", "會話", "a\"", "a\\", "<a>", "a=b", "a,b"]
         {
             assert_eq!(name(bad), Err(Dropped::Characters), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_byte_that_is_not_of_a_name_is_found_wherever_it_is() {
+        for length in 0..=NAME_BYTES_MAX {
+            let mut text = "a".repeat(length);
+            assert_eq!(name(&text), Ok(Some(&*text).filter(|text| !text.is_empty())));
+            for at in 0..length {
+                text.replace_range(at..=at, " ");
+                assert_eq!(name(&text), Err(Dropped::Characters), "{text:?}");
+                text.replace_range(at..=at, "a");
+            }
         }
     }
 

@@ -76,9 +76,10 @@ type Step = Result<Option<Event>, StreamFault>;
 /// The text of a key, a string or a number, if it is short.
 #[derive(Debug, Default)]
 struct ShortText {
-    /// With its escapes, until it ends.
+    /// Decoded up to its first `\u`. From there with its escapes, until it ends.
     bytes: Vec<u8>,
-    is_escaped: bool,
+    /// Where that one is.
+    escaped_from: Option<usize>,
     is_too_long: bool,
 }
 
@@ -86,7 +87,7 @@ impl ShortText {
     #[inline]
     fn begin(&mut self) {
         self.bytes.clear();
-        (self.is_escaped, self.is_too_long) = (false, false);
+        (self.escaped_from, self.is_too_long) = (None, false);
     }
 
     #[inline]
@@ -98,18 +99,32 @@ impl ShortText {
         }
     }
 
+    /// Keeps a backslash and `letter`, which stand for `meant`.
+    #[inline]
+    fn keep_escape(&mut self, letter: u8, meant: Option<u8>) {
+        match meant {
+            Some(meant) if self.escaped_from.is_none() => self.keep(&[meant]),
+            _ => {
+                self.escaped_from.get_or_insert(self.bytes.len());
+                self.keep(&[b'\\', letter]);
+            }
+        }
+    }
+
     #[inline]
     fn end(&mut self) {
-        if self.is_escaped {
-            self.decode();
+        if let Some(from) = self.escaped_from {
+            self.decode(from);
         }
         self.is_too_long |= self.bytes.len() > TEXT_BYTES_MAX;
     }
 
     #[cold]
-    fn decode(&mut self) {
-        let text = Text::escaped(&self.bytes).decode().into_owned();
-        self.bytes = text.into();
+    fn decode(&mut self, from: usize) {
+        let escaped = self.bytes.get(from..).unwrap_or_default();
+        let text = Text::escaped(escaped).decode().into_owned();
+        self.bytes.truncate(from);
+        self.bytes.extend_from_slice(text.as_bytes());
     }
 }
 
@@ -369,14 +384,14 @@ impl StreamReader {
     }
 
     fn escape(&mut self, letter: u8, piece: &mut Piece<'_>) -> Step {
+        let meant = simple_escape(letter);
         self.token = match letter {
             b'u' => Token::Hex { digits_left: 4 },
-            _ if simple_escape(letter).is_some() => Token::String,
+            _ if meant.is_some() => Token::String,
             _ => return Err(piece.invalid("no such escape in a string")),
         };
         if self.is_told() {
-            self.text.is_escaped = true;
-            self.text.keep(&[b'\\', letter]);
+            self.text.keep_escape(letter, meant);
         }
         piece.advance(1);
         Ok(None)

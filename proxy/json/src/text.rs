@@ -87,7 +87,9 @@ impl<'a> Text<'a> {
             return None;
         }
         let mut rest = text;
-        while let Some(at) = memchr(b'\\', rest.as_bytes()).filter(|_| self.escaped) {
+        while self.escaped
+            && let Some(at) = memchr(b'\\', rest.as_bytes())
+        {
             let (meant, tail) = unescape(rest.get(at..)?);
             meant?;
             rest = tail;

@@ -396,6 +396,11 @@ impl Sqlite {
         changed
     }
 
+    /// Whether it is the database in the data directory, and may be changed.
+    pub(super) const fn is_own(&self) -> bool {
+        matches!(self.kind, Kind::Own(_))
+    }
+
     /// Begins a transaction of batches, unless one is open.
     pub(super) fn begin_adding(&mut self) -> Result<Adding, StoreError> {
         self.shorten_log(log::LOG_BYTES_MAX)?;
@@ -425,7 +430,7 @@ impl Sqlite {
     ///
     /// Errors: `Pinned`.
     pub(super) fn shorten_log(&self, bytes_max: u32) -> Result<(), StoreError> {
-        if matches!(self.kind, Kind::Own(_)) && self.connection.is_autocommit() {
+        if self.is_own() && self.connection.is_autocommit() {
             log::shorten(&self.connection, &self.path, bytes_max)?;
         }
         Ok(())

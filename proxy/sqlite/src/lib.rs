@@ -63,6 +63,7 @@ mod requests;
 mod retire;
 mod schema;
 mod sealer;
+mod session_check;
 mod session_sealing;
 mod sessions;
 mod shrink;
@@ -162,8 +163,8 @@ impl Database for Sqlite {
         let rebuilt = self
             .change(rebuild::set_aside)
             .and_then(|()| self.change_with_days(rebuild::add_days))
-            .and_then(|()| refill(self))
-            .and_then(|()| self.change_with_days(rebuild::keep));
+            .and_then(|sessions| refill(self).map(|()| sessions))
+            .and_then(|sessions| Ok((self.change_with_days(rebuild::keep)?, sessions)));
         let done = rebuilt.and_then(|rebuilt| {
             self.ask(|connection| connection.execute_batch("COMMIT")).map(|()| rebuilt)
         });
@@ -177,7 +178,9 @@ impl Database for Sqlite {
         }
         // All of it went through the log at once. Who reads it now keeps it long until later.
         let _ = self.shorten_log(log::LOG_KEPT_BYTES_MAX);
-        done
+        let (rebuilt, (wrong, without_requests)) = done?;
+        let wrong_sessions = sealer::cure_sessions(self, wrong, without_requests)?;
+        Ok(Rebuilt { wrong_sessions, ..rebuilt })
     }
 
     /// Who writes corrections has the directory's journal of them, and has fed all of it.

@@ -29,6 +29,7 @@ use super::ledgers;
 use super::lost;
 use super::new_hours;
 use super::schema;
+use super::session_check::SessionCheck;
 
 /// Most sums that wait before they are written: bounds their memory.
 const SUMS_MAX: usize = 2048;
@@ -83,18 +84,28 @@ pub(super) fn set_aside(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(REPLACE)
 }
 
-/// Adds the requests of all files of days to the hours. Needs an open transaction.
-pub(super) fn add_days(connection: &Connection, days: &mut Days) -> rusqlite::Result<()> {
+/// Adds the requests of all files of days to the hours, and those of files of sessions that do not have
+/// their sums to the sessions: the names of these files, and of those that have no requests. Needs an open
+/// transaction.
+pub(super) fn add_days(
+    connection: &Connection,
+    days: &mut Days,
+) -> rusqlite::Result<(Vec<String>, Vec<String>)> {
     days.list(connection)?;
-    days::forget_damaged_sessions(connection, days)?;
+    let mut wrong = days::forget_damaged_sessions(connection, days)?;
     let (files, mut known) = (days.files(), Known::default());
     let left = known.left(connection)?;
+    let mut check = SessionCheck::begin(connection)?;
     for file in &*files {
+        check.go_to(days, file.day)?;
         let opened = days.open(file)?;
-        add_file(connection, &mut known, &left, &opened)
+        add_file(connection, &mut known, &left, &opened, &mut |post| check.add(post))
             .map_err(|error| days.fault_in(&file.name, error))?;
     }
-    days::keep_first_number(connection, days)
+    let (others, without_requests) = check.end(days)?;
+    wrong.extend(others);
+    days::keep_first_number(connection, days)?;
+    Ok((wrong, without_requests))
 }
 
 /// Makes the lists of files anew of the files themselves, and adds the requests of days to the hours if
@@ -113,7 +124,7 @@ pub(super) fn adopt(
     let mut known = Known::default();
     let left = known.left(connection)?;
     for found in found {
-        let times = add_file(connection, &mut known, &left, &found.day)
+        let times = add_file(connection, &mut known, &left, &found.day, &mut |_| Ok(()))
             .map_err(|error| days.fault_in(&found.name, error))?;
         days::add(connection, &found.described(days, times)?)?;
     }
@@ -148,12 +159,14 @@ fn note_gone(connection: &Connection, covers: &Covers) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Adds the requests of a file to the hours: when the first and the last one was admitted.
+/// Adds the requests of a file to the hours: when the first and the last one was admitted. Shows `visit`
+/// those whose sessions a file has.
 fn add_file(
     connection: &Connection,
     known: &mut Known,
     left: &Left,
     file: &DayFile<File>,
+    visit: &mut dyn FnMut(&Post<'_>) -> rusqlite::Result<()>,
 ) -> Result<(i64, i64), FileFault> {
     let (mut first, mut last) = (i64::MAX, i64::MIN);
     let mut sums = NewHours::default();
@@ -166,7 +179,9 @@ fn add_file(
         if !left.covers.has_request(at, place) {
             sums.add_read(&post);
         }
-        if !left.sessions.has_request(at, place) {
+        if left.sessions.has_request(at, place) {
+            visit(&post)?;
+        } else {
             sums.sessions.add_read(&post);
         }
         if sums.count() > SUMS_MAX {

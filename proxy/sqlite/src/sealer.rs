@@ -10,6 +10,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
 use taximeter_billing::{Closing, closing};
+use taximeter_database::database::{SessionsCure, WrongSessions};
 use taximeter_database::day::{DAY_MICROS, day_of};
 use taximeter_database::error::StoreError;
 use taximeter_database::sealing::{DayFileState, DayState, SealPolicy, Step, due};
@@ -153,6 +154,20 @@ impl Sealer {
     pub const fn with_rows_max(mut self, rows_max: usize) -> Self {
         self.rows_max = rows_max;
         self
+    }
+
+    /// Writes the files of sessions that are missing, and does nothing else. Nothing at all while another
+    /// process seals there.
+    ///
+    /// Errors: as [`Sqlite::open`]. What was written before stays.
+    fn write_sessions(data_dir: &Path) -> Result<(), StoreError> {
+        let Some(mut sealer) = Self::open(data_dir, "")? else { return Ok(()) };
+        let gateway = sealer.sqlite.ask_all(|_, days| {
+            let last = days.files().last().map(|file| days.open(file)).transpose()?;
+            Ok(last.map(|file| file.footer().gateway.clone()))
+        })?;
+        sealer.gateway = gateway.unwrap_or_default();
+        sealer.seal_sessions(&mut SealWork::default(), &|| true)
     }
 
     /// The number of the newest request. After a while everybody has seen it.
@@ -355,6 +370,33 @@ impl Sealer {
         }
         self.sqlite.ask(|connection| connection.execute_batch("DROP TABLE temp.used"))
     }
+}
+
+/// Writes files of sessions again that a rebuild has found to be wrong. `kept` have no requests.
+///
+/// Errors: `Damaged`, `Unavailable`. Not if a file cannot be written: its sums are in the store.
+pub(super) fn cure_sessions(
+    sqlite: &Sqlite,
+    wrong: Vec<String>,
+    kept: Vec<String>,
+) -> Result<Vec<WrongSessions>, StoreError> {
+    let mut named = Vec::new();
+    if !wrong.is_empty() && sqlite.is_own() {
+        // An old file goes only when the device knows that nobody names it.
+        sqlite.settle_log();
+        let data_dir = sqlite.path.parent().unwrap_or(&sqlite.path);
+        let _ = Sealer::write_sessions(data_dir);
+        named = sqlite.ask(days::all_sessions)?;
+    }
+    let path = |name: String| format!("{}/{name}", days::FOLDER);
+    let wrong = wrong.into_iter().map(|name| {
+        let is_written = named.iter().any(|file| file.name == name);
+        let cure = if is_written { SessionsCure::Written } else { SessionsCure::Counted };
+        WrongSessions { file: path(name), cure }
+    });
+    let kept =
+        kept.into_iter().map(|name| WrongSessions { file: path(name), cure: SessionsCure::Kept });
+    Ok(wrong.chain(kept).collect())
 }
 
 /// The days that have requests in the tables: how many, and how many of them up to a number.

@@ -93,7 +93,7 @@ fn convert_store(data_dir: &Path, out: &mut dyn Write) -> Result<bool, ConvertEr
 }
 
 fn tell_moved(store: &str, moved: Rebuilt, out: &mut dyn Write) -> io::Result<()> {
-    let Rebuilt { kept_records, kept_corrections } = moved;
+    let Rebuilt { kept_records, kept_corrections, .. } = moved;
     writeln!(out, "{store} is converted: {kept_records} records and {kept_corrections} corrections")
 }
 

@@ -112,7 +112,7 @@ pub use self::feed::{Entries, Fed, Feed};
 pub use self::journals::{feeds, feeds_to_read, feeds_with, set_rejected_aside};
 pub use self::room::{AtStart, Cleaner};
 pub use taximeter_database::behind::{Behind, EntryPage, Lacked, Stored, StoredEntry};
-pub use taximeter_database::database::{Filter, Written};
+pub use taximeter_database::database::{Filter, Rebuilt, SessionsCure, Written, WrongSessions};
 pub use taximeter_database::error::{ReadError, StoreError};
 pub use taximeter_database::gone::{GoneCause, GoneDay, GoneFile};
 pub(crate) use taximeter_database::granularity::Granularity;

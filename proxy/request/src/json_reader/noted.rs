@@ -135,12 +135,20 @@ impl Spot {
     }
 }
 
+/// Room for what most clients say.
+const NOTES_USUALLY: usize = 4;
+
 /// Adds a note. Of two that differ neither counts.
 pub(super) fn add(notes: &mut Vec<Noted>, new: Noted) {
     match notes.iter_mut().find(|noted| noted.path == new.path) {
         Some(noted) if *noted == new => {}
         Some(noted) => noted.note = Note::Twice,
-        None => notes.push(new),
+        None => {
+            if notes.is_empty() {
+                *notes = Vec::with_capacity(NOTES_USUALLY);
+            }
+            notes.push(new);
+        }
     }
 }
 

@@ -163,19 +163,20 @@ pub(crate) fn check_file_of_sessions(
     Ok(())
 }
 
-/// Names no longer what is not what was written, so that its sums are made of the requests. Needs an open
-/// transaction.
+/// Names no longer what is not what was written, if there are files of the requests of which its sums can
+/// be made. The names of these files. Needs an open transaction, as of which the files are listed.
 pub(crate) fn forget_damaged_sessions(
     connection: &Connection,
     days: &Days,
-) -> rusqlite::Result<()> {
-    for file in all_sessions(connection)? {
+) -> rusqlite::Result<Vec<String>> {
+    let mut damaged = all_sessions(connection)?;
+    damaged.retain(|file| {
         let path = days.dir().join(&file.name);
-        if !is_whole(&path, file.bytes, file.sha256).unwrap_or(false) {
-            unname_sessions(connection, file.day)?;
-        }
-    }
-    Ok(())
+        !is_whole(&path, file.bytes, file.sha256).unwrap_or(false)
+            && days.files().iter().any(|it| it.day == file.day)
+    });
+    damaged.iter().try_for_each(|file| unname_sessions(connection, file.day))?;
+    Ok(damaged.into_iter().map(|file| file.name).collect())
 }
 
 /// Names the file of sessions beside the one file of a day, if it has all requests of that. Needs an open

@@ -70,6 +70,6 @@ impl Content {
     fn all(&self) -> Rebuilt {
         let [kept_records, kept_corrections] =
             [self.records.len(), self.corrections.len()].map(|count| count as u64);
-        Rebuilt { kept_records, kept_corrections }
+        Rebuilt { kept_records, kept_corrections, ..Rebuilt::default() }
     }
 }

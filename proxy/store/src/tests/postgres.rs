@@ -437,7 +437,7 @@ fn a_rebuild_by_one_gateway_keeps_what_others_fed_and_where_they_are() {
         Ok(Box::new(entries.clone().into_iter().map(Ok)))
     });
     let rebuilt = first.rebuild(&mut [watched]).unwrap();
-    assert_eq!(rebuilt, Rebuilt { kept_records: 20, kept_corrections: 0 });
+    assert_eq!(rebuilt, Rebuilt { kept_records: 20, kept_corrections: 0, ..Rebuilt::default() });
     assert_eq!(seen, Some(60));
     assert_eq!(bill(&mut first, "tenant,model,hour"), before);
     assert_eq!(catch_up(&mut second, &others), fed(0, 0, 20));

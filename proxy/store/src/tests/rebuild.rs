@@ -17,7 +17,7 @@ fn what_the_journal_no_longer_has_survives_a_rebuild() {
     let entries = journal((0..1200).map(record));
     catch_up(&mut store, &entries);
     let rebuilt = store.rebuild(&mut [feed(&entries[700..])]).unwrap();
-    assert_eq!(rebuilt, Rebuilt { kept_records: 700, kept_corrections: 0 });
+    assert_eq!(rebuilt, Rebuilt { kept_records: 700, kept_corrections: 0, ..Rebuilt::default() });
     assert_eq!(bill(&mut store, "tenant,model,hour"), bill_of_all(&entries));
     assert_eq!(catch_up(&mut store, &entries), fed(0, 0, 1200));
 }
@@ -31,10 +31,10 @@ fn corrections_survive_a_rebuild_as_well() {
     let before = bill(&mut store, "tenant,model,hour");
     assert_ne!(before, bill_of_all(&posts));
     let rebuilt = store.rebuild(&mut [feed(&posts)]).unwrap();
-    assert_eq!(rebuilt, Rebuilt { kept_records: 0, kept_corrections: 1 });
+    assert_eq!(rebuilt, Rebuilt { kept_records: 0, kept_corrections: 1, ..Rebuilt::default() });
     assert_eq!(bill(&mut store, "tenant,model,hour"), before);
     let rebuilt = store.rebuild(&mut [changed(&changes)]).unwrap();
-    assert_eq!(rebuilt, Rebuilt { kept_records: 10, kept_corrections: 0 });
+    assert_eq!(rebuilt, Rebuilt { kept_records: 10, kept_corrections: 0, ..Rebuilt::default() });
     assert_eq!(bill(&mut store, "tenant,model,hour"), before);
 }
 

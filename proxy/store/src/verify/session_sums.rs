@@ -58,14 +58,11 @@ fn wrong_sum(sum: &SessionSum<'_>) -> String {
         }
         _ => [&kept, &due].map(|amount| amount.as_deref().unwrap_or("nothing")),
     };
-    let (place, cure) = match file {
-        Some(file) => (format!(" in {file} and the store"), format!("remove {file}, and {CURE}")),
-        None => (" in the store".to_owned(), CURE.to_owned()),
-    };
+    let place = file.map(|file| format!("{file} and ")).unwrap_or_default();
     let (session, tenant) = (session.escape_debug(), tenant.escape_debug());
     format!(
-        "the session {session} of {tenant} on {day} has {is}{place}, but its requests add up to \
-         {should}: {cure}"
+        "the session {session} of {tenant} on {day} has {is} in {place}the store, but its requests add up \
+         to {should}: {CURE}"
     )
 }
 

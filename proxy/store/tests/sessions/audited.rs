@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use rusqlite::Connection;
 use sha2::{Digest as _, Sha256};
 use taximeter_sessions::{DaySum, SessionRow, SessionsFile, SessionsWriter};
-use taximeter_store::Audited;
+use taximeter_store::{Audited, SessionsCure, WrongSessions};
 
 use super::*;
 
@@ -141,9 +141,10 @@ fn verified(dir: &Path, store: &mut Store) -> String {
 }
 
 /// A store with some of its days sealed, one row of which is damaged.
-fn tell_damage((records, changes, _): &Story, days: i64, damage: &Damage, which: usize) {
+fn tell_damage(story: &Story, days: i64, damage: &Damage, which: usize) {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
+    let (records, changes, _) = story;
     let entry = |change: &Correction| Entry::Correction(Box::new(change.clone()));
     let amendments = segment(1, changes.iter().map(entry));
     let mut store = Store::open(dir).unwrap();
@@ -190,13 +191,34 @@ fn tell_damage((records, changes, _): &Story, days: i64, damage: &Damage, which:
         let of = format!("wrong: the session {session} of {tenant} on {day} has ");
         let line = report.lines().find(|line| line.starts_with(&of)).expect(&report);
         assert_eq!(line.contains(&name), is_there, "{line}");
-        // As it says itself.
-        if is_there {
-            let _ = fs::remove_file(dir.join(&name));
-        }
     }
-    store.rebuild(&mut [feed(&journal(records.clone())), corrections(&amendments)]).unwrap();
+    let is_of_file = which % 3 > 1 && damaged != whole;
+    rebuild_damaged(dir, &mut store, story, is_of_file);
     assert_eq!(audit(&mut store), (whole, BTreeMap::new()));
+    assert_eq!(session_files(dir).into_iter().collect::<BTreeSet<_>>(), files);
+}
+
+/// Builds a store anew of which one sum is wrong. Only a file that has it is written again.
+fn rebuild_damaged(dir: &Path, store: &mut Store, (records, changes, _): &Story, is_of_file: bool) {
+    let content = |path: PathBuf| (path.clone(), fs::read(path).unwrap());
+    let contents = || session_files(dir).into_iter().map(content).collect::<BTreeMap<_, _>>();
+    let before = contents();
+    let entry = |change: &Correction| Entry::Correction(Box::new(change.clone()));
+    let amendments = segment(1, changes.iter().map(entry));
+    let posts = journal(records.clone());
+    let mut rebuild = || {
+        let rebuilt = store.rebuild(&mut [feed(&posts), corrections(&amendments)]).unwrap();
+        rebuilt.wrong_sessions
+    };
+    let wrong = rebuild();
+    assert_eq!(wrong.len(), usize::from(is_of_file), "{wrong:?}");
+    let after = contents();
+    for (path, content) in before {
+        let is_wrong = wrong.iter().any(|it| dir.join(&it.file) == path);
+        assert_eq!(after[&path] != content, is_wrong, "{}", path.display());
+    }
+    assert!(wrong.iter().all(|it| it.cure == SessionsCure::Written), "{wrong:?}");
+    assert_eq!(rebuild(), []);
 }
 
 proptest! {
@@ -232,6 +254,64 @@ fn a_flipped_byte_of_a_file_of_sessions_is_told_with_the_file_and_its_day() {
         write!(told, "wrong: {}, which has sessions of 2026-11-01: ", path.display()).unwrap();
         assert!(report.contains(&told), "byte {at}: {report}");
     }
+}
+
+/// A store of which the first day is in files, and what that of its sessions is called.
+fn with_sealed_day(dir: &Path) -> (Store, Vec<FramedEntry>, PathBuf) {
+    let records: Vec<_> = (0..12).map(|number| ride_of(number, Some(0), 0, None)).collect();
+    let mut store = Store::open(dir).unwrap();
+    let posts = journal(records);
+    store.catch_up(&mut [feed(&posts)]).unwrap();
+    seal(dir, 1);
+    let path = session_files(dir).remove(0);
+    (store, posts, path)
+}
+
+#[test]
+fn while_somebody_else_seals_the_store_has_the_right_sums_and_the_file_comes_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, posts, path) = with_sealed_day(dir.path());
+    let (whole, _) = audit(&mut store);
+    damage_file(dir.path(), 0, &Damage::OtherSession);
+    let damaged = fs::read(&path).unwrap();
+    let sealing = sealer(dir.path());
+    let rebuilt = store.rebuild(&mut [feed(&posts)]).unwrap();
+    let file = "days/2026-11-01.sessions".to_owned();
+    assert_eq!(rebuilt.wrong_sessions, [WrongSessions { file, cure: SessionsCure::Counted }]);
+    assert_eq!(
+        (audit(&mut store), fs::read(&path).unwrap()),
+        ((whole.clone(), BTreeMap::new()), damaged)
+    );
+    drop(sealing);
+    seal(dir.path(), 1);
+    assert_eq!(audit(&mut store), (whole, BTreeMap::new()));
+    assert_eq!((session_files(dir.path()), rows(dir.path())), (vec![path], 1));
+}
+
+#[test]
+fn a_file_of_sessions_without_requests_is_kept_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, posts, path) = with_sealed_day(dir.path());
+    let of_requests = path.with_extension("parquet");
+    let whole = fs::read(&of_requests).unwrap();
+    for is_damaged in [false, true] {
+        if is_damaged {
+            damage_file(dir.path(), 0, &Damage::OtherSession);
+        }
+        let kept = fs::read(&path).unwrap();
+        // A file that is named and not there: nothing is made anew.
+        fs::remove_file(&of_requests).unwrap();
+        let error = store.rebuild(&mut [feed(&posts)]).unwrap_err().to_string();
+        assert!(error.contains("2026-11-01.parquet"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), kept);
+        fs::write(&of_requests, &whole).unwrap();
+    }
+    let kept = fs::read(&path).unwrap();
+    database(dir.path()).execute("DELETE FROM days", ()).unwrap();
+    let rebuilt = store.rebuild(&mut []).unwrap();
+    let file = "days/2026-11-01.sessions".to_owned();
+    assert_eq!(rebuilt.wrong_sessions, [WrongSessions { file, cure: SessionsCure::Kept }]);
+    assert_eq!(fs::read(&path).unwrap(), kept);
 }
 
 /// Of a cost in two currencies one is in the sum, and which one depends on the order.
