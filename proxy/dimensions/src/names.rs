@@ -11,7 +11,7 @@ use crate::form::Form;
 use crate::keep::{Hasher, Keep};
 use crate::place::Place;
 use crate::settings::{Settings, TAGS_MAX};
-use crate::table::{At, CACHE_KEY, TABLE};
+use crate::table::{At, CACHE_KEY, CODEX_SESSION, TABLE};
 use crate::value;
 
 /// The member of the body that is read for other purposes too.
@@ -78,6 +78,19 @@ pub(crate) struct HeaderRules {
     client: Option<Client>,
 }
 
+/// What to note of a body.
+#[derive(Debug, Default)]
+struct Notes {
+    /// All members that have rules.
+    all: Arc<Members>,
+    /// The same without what only some clients mean.
+    usual: Arc<Members>,
+    /// The same as all without what counts less than the session that Codex names in its head.
+    codex: Arc<Members>,
+    /// The rule by which Codex names a session in its head.
+    codex_session: Option<u16>,
+}
+
 /// All names, for requests under one configuration.
 #[derive(Debug)]
 pub struct Names {
@@ -91,8 +104,7 @@ pub struct Names {
     /// The rules of members, by the number of their path.
     members: Vec<Rules>,
     user: Rules,
-    /// What to note of a body, and the same without what only some clients mean.
-    noted: [Arc<Members>; 2],
+    noted: Notes,
     tags: Vec<String>,
     sessions: Keep,
     end_users: Keep,
@@ -153,7 +165,7 @@ impl Names {
             session_header: Rules::default(),
             members: Vec::new(),
             user: Rules::default(),
-            noted: Default::default(),
+            noted: Notes::default(),
             tags: settings.tags.keys().take(TAGS_MAX).cloned().collect(),
             sessions: without_key(settings.sessions),
             end_users: without_key(settings.end_users),
@@ -228,12 +240,34 @@ impl Names {
     }
 
     fn arrange(&mut self, paths: &[String], of_all: &[String]) {
-        let numbered = || (0_u16..).zip(paths);
+        let codex_session = self.named(CODEX_SESSION).and_then(|header| {
+            let rules = header.rules.of(Some(Client::Codex)).iter();
+            rules.map(|rule| rule.rank).find(|rank| self.gives(*rank) == Some(Dimension::Session))
+        });
+        let counts_less = |number: u16| {
+            let rules = self.member(number).map(|rules| rules.of(Some(Client::Codex)));
+            codex_session.is_some_and(|first| {
+                rules.unwrap_or_default().iter().all(|rule| {
+                    rule.rank > first && self.gives(rule.rank) == Some(Dimension::Session)
+                })
+            })
+        };
         let is_of_all = |path: &String| path != CACHE_KEY || of_all.contains(path);
-        let all = Members::new(numbered().map(|(number, path)| (number, path.as_str())));
-        let some = numbered().filter(|(_, path)| is_of_all(path));
-        let some = Members::new(some.map(|(number, path)| (number, path.as_str())));
-        self.noted = [Arc::new(all), Arc::new(some)];
+        let noted = |is_noted: &dyn Fn(u16, &String) -> bool| {
+            let paths = (0_u16..).zip(paths).filter(|(number, path)| is_noted(*number, path));
+            Arc::new(Members::new(paths.map(|(number, path)| (number, path.as_str()))))
+        };
+        self.noted = Notes {
+            all: noted(&|_, _| true),
+            usual: noted(&|_, path| is_of_all(path)),
+            codex: noted(&|number, _| !counts_less(number)),
+            codex_session,
+        };
+    }
+
+    /// The dimension that a rule gives.
+    fn gives(&self, rank: u16) -> Option<Dimension> {
+        self.rule(rank).map(|rule| rule.gives)
     }
 
     /// The rules of a header, and the client that sends it if only one does.
@@ -267,12 +301,18 @@ impl Names {
         self.rules.get(usize::from(number))
     }
 
-    /// What to note of the body of a request of this client.
-    pub(crate) const fn noted(&self, client: Option<Client>) -> &Arc<Members> {
-        let [all, some] = &self.noted;
+    /// What to note of the body of a request of this client. `names_session` says whether its head has a
+    /// good name by a rule.
+    pub(crate) fn noted(
+        &self,
+        client: Option<Client>,
+        names_session: impl Fn(u16) -> bool,
+    ) -> &Arc<Members> {
+        let Notes { all, usual, codex, codex_session } = &self.noted;
         match client {
+            Some(Client::Codex) if codex_session.is_some_and(names_session) => codex,
             Some(Client::Codex | Client::Copilot) => all,
-            _ => some,
+            _ => usual,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::dimension::Dimension;
 use crate::form::{CodexTurn, Form, SUBAGENT};
 use crate::names::{self, Names, Rule, Rules};
 use crate::settings::TAGS_MAX;
-use crate::value::Dropped;
+use crate::value::{Dropped, name};
 
 /// How many dimensions a request can have.
 const DIMENSIONS: usize = Dimension::COUNT as usize + TAGS_MAX;
@@ -37,6 +37,19 @@ struct Candidate<'a> {
     rules: &'a Rules,
     text: Result<Text<'a>, Dropped>,
     source: SessionSource,
+}
+
+impl Candidate<'_> {
+    /// Whether it is the name of something.
+    fn is_name(&self) -> bool {
+        match self.text {
+            Ok(Text::Header(value)) => {
+                str::from_utf8(value).is_ok_and(|text| matches!(name(text), Ok(Some(_))))
+            }
+            Ok(Text::Member(text)) => matches!(name(text), Ok(Some(_))),
+            Err(_) => false,
+        }
+    }
 }
 
 /// The value of a header, which may be no text, or that of a member.
@@ -152,8 +165,14 @@ impl<'a> Reading<'a> {
 
     /// What to note of the body.
     #[must_use]
-    pub const fn noted(&self) -> &'a Arc<Members> {
-        self.names.noted(self.client)
+    pub fn noted(&self) -> &'a Arc<Members> {
+        self.names.noted(self.client, |rank| {
+            let is_its = |candidate: &&Candidate<'_>| {
+                candidate.rules.of(self.client).iter().any(|rule| rule.rank == rank)
+            };
+            let candidate = self.candidates.iter().find(is_its);
+            candidate.is_some_and(|candidate| candidate.is_name())
+        })
     }
 
     /// What the request is part of, by its head, by what was noted of its body, and by the body's

@@ -35,6 +35,8 @@ pub(crate) struct Row {
 /// The header by which OpenCode and Kilo name the session that a sub-agent belongs to. Its own is in
 /// the headers of sessions.
 pub(crate) const PARENT_SESSION: &str = "x-parent-session-id";
+/// The header by which Codex names its session, and others theirs.
+pub(crate) const CODEX_SESSION: &str = "session-id";
 /// Codex's own notes on a turn: a JSON text with paths and the state of git, and a few names.
 const CODEX_TURN: &str = "x-codex-turn-metadata";
 /// The member that tells a session of some clients only. Providers advise one value of it for all
@@ -80,7 +82,7 @@ pub(crate) const TABLE: &[Row] = &[
     header(PARENT_SESSION, ParentAgent),
     header("x-opencode-request", Turn),
     // Codex. All agents name the session of the root, whose own thread has the same name.
-    header("session-id", Session),
+    header(CODEX_SESSION, Session),
     header("thread-id", Agent).of(Codex),
     header("x-codex-parent-thread-id", ParentAgent),
     body("client_metadata.session_id", Session).of(Codex),

@@ -82,6 +82,25 @@ fn codex_names_the_roots_session_its_threads_and_turns() {
 }
 
 #[test]
+fn the_body_of_codex_names_the_session_where_its_head_does_not_or_the_configuration_says_so() {
+    let body = r#"{"prompt_cache_key":"k","client_metadata":{"session_id":"s","thread_id":"t"}}"#;
+    let session = |settings: &Settings, head: &str| {
+        let found = told_by(settings, &[("user-agent", CODEX), ("session-id", head)], body);
+        let told = *found.dimensions.unwrap();
+        assert_eq!(told.agent, some("t"), "{head}");
+        (told.session.unwrap(), told.session_source.unwrap())
+    };
+    let (of_head, of_body) = (SessionSource::Header, SessionSource::Body);
+    assert_eq!(session(&keeping(), "root-1"), ("root-1".to_owned(), of_head));
+    for bad in ["", "a b", "a\nb", "é", &"x".repeat(200)] {
+        assert_eq!(session(&keeping(), bad), ("s".to_owned(), of_body), "{bad}");
+    }
+    let of_file = vec![Place::Body(crate::table::CACHE_KEY.to_owned())];
+    let settings = Settings { session: of_file, ..keeping() };
+    assert_eq!(session(&settings, "root-1"), ("k".to_owned(), of_body));
+}
+
+#[test]
 fn a_cache_key_names_the_session_of_no_other_client() {
     let body = r#"{"prompt_cache_key":"my-prefix"}"#;
     for agent in ["OpenAI/Python 3.57.0", OPENCODE, "curl/8.5"] {
