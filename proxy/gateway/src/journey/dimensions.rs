@@ -51,10 +51,10 @@ pub(super) fn find(
 /// Puts a sub-agent into the session of the root, where clients name only who started it, or forget
 /// to say so.
 fn find_root(chains: &Chains, tenant: &TenantId, dimensions: &mut Dimensions, lineage: Lineage) {
-    let Some(named) = dimensions.session.clone() else { return };
     if lineage == Lineage::Shared {
         return;
     }
+    let Some(named) = dimensions.session.clone() else { return };
     let root = chains.find(tenant, Link::Agent(&named)).filter(|root| **root != *named);
     if let Some(root) = root {
         let place = match lineage {
