@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
+use std::ops::RangeInclusive;
 
 use jiff::civil::Date;
 use rusqlite::Connection;
@@ -153,6 +154,7 @@ fn tell_damage(story: &Story, days: i64, damage: &Damage, which: usize) {
     let (whole, wrong) = audit(&mut store);
     assert_eq!(wrong, BTreeMap::new());
     let files: BTreeSet<_> = session_files(dir).into_iter().collect();
+    let written = contents(dir);
     match which % 3 {
         0 => damage_row(dir, "sessions", which / 3, damage),
         1 => damage_row(dir, "session_changes", which / 3, damage),
@@ -192,17 +194,29 @@ fn tell_damage(story: &Story, days: i64, damage: &Damage, which: usize) {
         let line = report.lines().find(|line| line.starts_with(&of)).expect(&report);
         assert_eq!(line.contains(&name), is_there, "{line}");
     }
-    let is_of_file = which % 3 > 1 && damaged != whole;
-    rebuild_damaged(dir, &mut store, story, is_of_file);
+    // A correction of the same request can hide what is wrong in a file, and a file need not have a cost in
+    // several currencies as its requests do.
+    let is_shown = which % 3 > 1 && damaged != whole;
+    let wrong = usize::from(is_shown)..=usize::from(contents(dir) != written);
+    rebuild_damaged(dir, &mut store, story, &wrong);
     assert_eq!(audit(&mut store), (whole, BTreeMap::new()));
     assert_eq!(session_files(dir).into_iter().collect::<BTreeSet<_>>(), files);
 }
 
-/// Builds a store anew of which one sum is wrong. Only a file that has it is written again.
-fn rebuild_damaged(dir: &Path, store: &mut Store, (records, changes, _): &Story, is_of_file: bool) {
+/// The files of sessions.
+fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let content = |path: PathBuf| (path.clone(), fs::read(path).unwrap());
-    let contents = || session_files(dir).into_iter().map(content).collect::<BTreeMap<_, _>>();
-    let before = contents();
+    session_files(dir).into_iter().map(content).collect()
+}
+
+/// Builds a store anew of which one sum is wrong. Only a file that has it is written again: so many.
+fn rebuild_damaged(
+    dir: &Path,
+    store: &mut Store,
+    (records, changes, _): &Story,
+    files: &RangeInclusive<usize>,
+) {
+    let before = contents(dir);
     let entry = |change: &Correction| Entry::Correction(Box::new(change.clone()));
     let amendments = segment(1, changes.iter().map(entry));
     let posts = journal(records.clone());
@@ -211,8 +225,8 @@ fn rebuild_damaged(dir: &Path, store: &mut Store, (records, changes, _): &Story,
         rebuilt.wrong_sessions
     };
     let wrong = rebuild();
-    assert_eq!(wrong.len(), usize::from(is_of_file), "{wrong:?}");
-    let after = contents();
+    assert!(files.contains(&wrong.len()), "{files:?}: {wrong:?}");
+    let after = contents(dir);
     for (path, content) in before {
         let is_wrong = wrong.iter().any(|it| dir.join(&it.file) == path);
         assert_eq!(after[&path] != content, is_wrong, "{}", path.display());
