@@ -240,3 +240,26 @@ impl DaySum {
         })
     }
 }
+
+/// What is added up again to be compared with a sum that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueSum {
+    /// The sum.
+    pub sum: DaySum,
+    /// Whether its cost is the same in every order of what was added.
+    pub is_exact: bool,
+}
+
+impl DueSum {
+    /// The first one.
+    #[must_use]
+    pub const fn of(sum: DaySum) -> Self {
+        Self { sum, is_exact: true }
+    }
+
+    /// Adds another one.
+    pub fn add(&mut self, other: &Self) {
+        self.is_exact &= other.is_exact && self.sum.adds_exactly(&other.sum);
+        self.sum.add(&other.sum);
+    }
+}

@@ -50,7 +50,7 @@ pub use day_file::{
     SealedSessions, SessionRow, SessionRows, SessionsFile, SessionsFooter, SessionsWriter,
     check_sessions,
 };
-pub use day_sum::{DaySum, RunningRequest};
+pub use day_sum::{DaySum, DueSum, RunningRequest};
 pub use listing::{Listed, Listing, Top, TopBy};
 pub use listing_table::listing_table;
 pub use request::{Price, Request};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use taximeter_database::post::Post;
 use taximeter_database::sessions::{NewSessions, SessionDay, session_of};
-use taximeter_sessions::DaySum;
+use taximeter_sessions::{DaySum, DueSum};
 
 use super::ask::{bytes, unreadable};
 use super::days::{self, Days, LiveSessions};
@@ -38,26 +38,13 @@ const END: &str = "DROP TABLE checked_sessions";
 /// Tenant and name of a session.
 type Key = (String, String);
 
-/// What the requests of a session add up to.
-struct Due {
-    sum: DaySum,
-    is_exact: bool,
-}
-
-impl Due {
-    fn add(&mut self, other: &Self) {
-        self.is_exact &= other.is_exact && self.sum.adds_exactly(&other.sum);
-        self.sum.add(&other.sum);
-    }
-}
-
 /// The comparison, one day after the other.
 pub(super) struct SessionCheck<'a> {
     connection: &'a Connection,
     files: BTreeMap<i64, LiveSessions>,
     /// The day whose requests come, if it has a file.
     day: Option<i64>,
-    gathered: BTreeMap<Key, Due>,
+    gathered: BTreeMap<Key, DueSum>,
     /// The files that count no longer.
     wrong: Vec<String>,
 }
@@ -85,7 +72,7 @@ impl<'a> SessionCheck<'a> {
         let Some((SessionDay { tenant, session, .. }, request)) = session_of(post) else {
             return Ok(());
         };
-        let due = Due { sum: DaySum::of(&request), is_exact: true };
+        let due = DueSum::of(DaySum::of(&request));
         match self.gathered.get_mut(&(tenant.clone(), session.clone())) {
             Some(known) => known.add(&due),
             None => drop(self.gathered.insert((tenant, session), due)),
@@ -162,7 +149,7 @@ impl<'a> SessionCheck<'a> {
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<(Key, Due)> {
+fn read(row: &Row<'_>) -> rusqlite::Result<(Key, DueSum)> {
     let sum = DaySum::decode(bytes(row, 2)?).map_err(|error| unreadable(2, error))?;
-    Ok(((row.get(0)?, row.get(1)?), Due { sum, is_exact: row.get(3)? }))
+    Ok(((row.get(0)?, row.get(1)?), DueSum { sum, is_exact: row.get(3)? }))
 }

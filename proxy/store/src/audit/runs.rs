@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt as _;
 
-use taximeter_sessions::DaySum;
+use taximeter_sessions::{DaySum, DueSum};
 
 /// Bytes of a run that are read at once: a day with millions of sessions has thousands of runs.
 const READ_BYTES: usize = 4 << 10;
@@ -21,30 +21,11 @@ pub(super) struct Key {
     pub(super) day: i64,
 }
 
-/// What requests and corrections of a session on a day add up to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Due {
-    pub(super) sum: DaySum,
-    /// Whether the cost is the same in every order of what was added.
-    pub(super) is_exact: bool,
-}
-
-impl Due {
-    pub(super) const fn of(sum: DaySum) -> Self {
-        Self { sum, is_exact: true }
-    }
-
-    pub(super) fn add(&mut self, other: &Self) {
-        self.is_exact &= other.is_exact && self.sum.adds_exactly(&other.sum);
-        self.sum.add(&other.sum);
-    }
-}
-
 /// Sums in order.
-pub(super) type Sums = BTreeMap<Key, Due>;
+pub(super) type Sums = BTreeMap<Key, DueSum>;
 
 /// Adds a sum to the others.
-pub(super) fn add(sums: &mut Sums, key: Key, due: Due) {
+pub(super) fn add(sums: &mut Sums, key: Key, due: DueSum) {
     match sums.get_mut(&key) {
         Some(known) => known.add(&due),
         None => drop(sums.insert(key, due)),
@@ -100,7 +81,7 @@ pub(super) struct Merged<'a> {
 /// Sums in order.
 enum Source<'a> {
     Run(BufReader<Part<'a>>),
-    Memory(btree_map::IntoIter<Key, Due>),
+    Memory(btree_map::IntoIter<Key, DueSum>),
 }
 
 /// A part of a file that is not read yet.
@@ -114,7 +95,7 @@ struct Part<'a> {
 struct Next {
     key: Key,
     source: usize,
-    due: Due,
+    due: DueSum,
 }
 
 impl<'a> Merged<'a> {
@@ -140,7 +121,7 @@ impl<'a> Merged<'a> {
     /// The next key and its sum.
     ///
     /// Errors: the file cannot be read.
-    pub(super) fn next_sum(&mut self) -> io::Result<Option<(Key, Due)>> {
+    pub(super) fn next_sum(&mut self) -> io::Result<Option<(Key, DueSum)>> {
         let Some(Next { key, source, mut due }) = self.next.pop() else { return Ok(None) };
         self.read(source)?;
         while let Some(other) = self.next.peek().filter(|other| other.key == key) {
@@ -163,7 +144,7 @@ impl<'a> Merged<'a> {
     }
 }
 
-fn read(from: &mut BufReader<Part<'_>>) -> io::Result<Option<(Key, Due)>> {
+fn read(from: &mut BufReader<Part<'_>>) -> io::Result<Option<(Key, DueSum)>> {
     let Part { at, end, .. } = from.get_ref();
     if at == end && from.buffer().is_empty() {
         return Ok(None);
@@ -179,7 +160,7 @@ fn read(from: &mut BufReader<Part<'_>>) -> io::Result<Option<(Key, Due)>> {
         session: session.map_err(io::Error::other)?,
         day: i64::from_le_bytes(day),
     };
-    Ok(Some((key, Due { sum, is_exact: is_exact != [0] })))
+    Ok(Some((key, DueSum { sum, is_exact: is_exact != [0] })))
 }
 
 fn read_part(from: &mut impl Read) -> io::Result<Vec<u8>> {
@@ -234,7 +215,7 @@ mod tests {
     use crate::samples::{journal, record};
 
     /// The sum of one request.
-    fn due(number: u32) -> Due {
+    fn due(number: u32) -> DueSum {
         let mut record = record(number);
         let session = Some("s".to_owned());
         record.dimensions = Dimensions { session, ..Dimensions::default() }.if_any();
@@ -242,7 +223,7 @@ mod tests {
         let framed = journal([record]).remove(0);
         let payload = framed.payload.to_vec();
         let post = Post::read(Place { ledger: framed.ledger, seq: 1 }, &payload).unwrap();
-        Due::of(DaySum::of(&session_of(&post).unwrap().1))
+        DueSum::of(DaySum::of(&session_of(&post).unwrap().1))
     }
 
     fn any_key() -> impl Strategy<Value = Key> {

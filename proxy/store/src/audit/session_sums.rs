@@ -17,9 +17,9 @@ use taximeter_database::error::StoreError;
 use taximeter_database::post::Post;
 use taximeter_database::sessions::{SessionDay, WhichSessions, session_of};
 use taximeter_ledger::Correction;
-use taximeter_sessions::DaySum;
+use taximeter_sessions::{DaySum, DueSum};
 
-use super::runs::{self, Due, Key, Merged, Runs, Sums};
+use super::runs::{self, Key, Merged, Runs, Sums};
 use crate::details::GoneDays;
 
 /// Sums that are held in memory: some 3 MB.
@@ -76,7 +76,7 @@ impl OfSessions {
     /// Adds a request, if its client names a session.
     pub(super) fn add_post(&mut self, post: &Post<'_>) {
         if let Some((of, request)) = session_of(post) {
-            runs::add(&mut self.0, key(of), Due::of(DaySum::of(&request)));
+            runs::add(&mut self.0, key(of), DueSum::of(DaySum::of(&request)));
         }
     }
 }
@@ -124,11 +124,11 @@ impl DueSessions {
     /// Adds a correction of the request `post`.
     pub(super) fn add_correction(&mut self, post: &Post<'_>, correction: &Correction) {
         if let Some((of, request)) = session_of(post) {
-            self.add_due(key(of), Due::of(DaySum::corrected(&request, correction)));
+            self.add_due(key(of), DueSum::of(DaySum::corrected(&request, correction)));
         }
     }
 
-    fn add_due(&mut self, key: Key, due: Due) {
+    fn add_due(&mut self, key: Key, due: DueSum) {
         if self.has_failed {
             return;
         }
@@ -208,7 +208,7 @@ impl DueSessions {
 struct Pairs<'a> {
     merged: Merged<'a>,
     /// The next one that is due.
-    next: Option<(Key, Due)>,
+    next: Option<(Key, DueSum)>,
     /// What is due of days that are compared later.
     later: Sums,
     /// The first such day.
@@ -293,7 +293,7 @@ impl Pairs<'_> {
     fn show_pair(
         &self,
         (tenant, session, day): (&str, &str, i64),
-        (kept, due): (Option<&DaySum>, Option<&Due>),
+        (kept, due): (Option<&DaySum>, Option<&DueSum>),
         visit: &mut dyn FnMut(Compared<'_>),
     ) {
         visit(Compared::Sum(SessionSum {
