@@ -10,7 +10,7 @@ use crate::reading::Program;
 use crate::series::Quantities;
 
 /// Where a source is asked more often than this, its values hold as if it were asked so often: who asks
-/// has the lowest priority, and may be late.
+/// has a low priority, and may be late.
 const USUAL_MIN: Duration = Duration::from_secs(1);
 
 /// What a source is asked for.
