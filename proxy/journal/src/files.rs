@@ -245,19 +245,19 @@ pub(super) fn status(path: &Path, disk: &dyn Disk) -> io::Result<Status> {
 /// Removes a segment in every form, also while it is compressed. That it is gone is no error.
 pub(super) fn remove(path: &Path, disk: &dyn Disk) -> io::Result<()> {
     let remove = |path: &Path| match disk.remove(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        removed => removed.map(|()| true),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     };
     if is_compressed(path) {
-        return remove(path).map(drop);
+        return remove(path);
     }
+    let compressed = &compressed(path);
     // The compressed form goes first: it must not be read in place of one that is newer.
-    remove(&compressed(path))?;
-    if !remove(path)? {
-        // It was compressed in between.
-        remove(&compressed(path))?;
-    }
-    Ok(())
+    remove(compressed)?;
+    remove(path)?;
+    // Who compresses it would else name its file now, or has named it since.
+    remove(&unnamed(compressed))?;
+    remove(compressed)
 }
 
 /// Makes the journal's directory. `synced`, a power cut cannot take it away, whoever made it.

@@ -18,6 +18,7 @@ mod pending;
 mod power;
 mod random;
 mod rejected;
+mod removed;
 mod salvage;
 mod settling;
 mod speed;
