@@ -62,7 +62,15 @@ fn records_of_old_days_leave_the_database_and_bills_stay() {
     let looked = Timestamp::try_from(made).expect("a time");
     // The clock is right: a gateway looked at it just now.
     fs::write(data_dir.join("clock.trust"), format!("{looked} {looked} right\n")).expect("a file");
+    // The first look at what is old fails.
+    let rename = |from: &str, to: &str| {
+        let renamed = format!("ALTER TABLE taximeter.{from} RENAME TO {to}");
+        server.ask(&database, &renamed).expect("a table");
+    };
+    rename("keeping", "away");
     let gateway = setup(&kept(1)).start_in(folder);
+    gateway.await_metric("taximeter_store_faults_total 1");
+    rename("away", "keeping");
     await_count(2);
     assert_eq!(bill(&url), billed);
     gateway.await_metric("taximeter_ledger_details_removed_total{taximeter_cause=\"age\"} 5");

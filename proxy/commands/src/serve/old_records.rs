@@ -14,6 +14,8 @@ use tokio::task::spawn_blocking;
 
 /// Time between two looks at what is old.
 const PERIOD: Duration = Duration::from_secs(600);
+/// The same where the database could not be asked.
+const RETRY_PERIOD: Duration = Duration::from_secs(10);
 /// Most records of a step, which is one transaction.
 const STEP_RECORDS: u32 = 2_000;
 
@@ -27,16 +29,24 @@ pub(super) fn start(gateway: &Arc<Gateway>) {
     let own = gateway.config.ledger.records_keep_days;
     let (telemetry, wait) = (gateway.telemetry.clone(), gateway.journal.age_wait().clone());
     gateway.background.spawn(async move {
-        let mut period = tokio::time::interval(PERIOD);
+        let mut told = None;
         loop {
-            period.tick().await;
             let (location, now) = (location.clone(), wait.time());
-            match spawn_blocking(move || retire(&location, own, now)).await {
-                Ok(Ok(removed)) => removed.iter().for_each(|removed| removed.tell(&telemetry)),
-                Ok(Err(fault)) => telemetry.emit(&StoreFailed::new(&fault, None)),
+            let period = match spawn_blocking(move || retire(&location, own, now)).await {
+                Ok(Ok(removed)) => {
+                    removed.iter().for_each(|removed| removed.tell(&telemetry));
+                    told = None;
+                    PERIOD
+                }
+                Ok(Err(fault)) => {
+                    telemetry.emit(&StoreFailed::new(&fault, told.as_deref()));
+                    told = Some(fault.to_string());
+                    RETRY_PERIOD
+                }
                 // The runtime ends.
                 Err(_) => return,
-            }
+            };
+            tokio::time::sleep(period).await;
         }
     });
 }
