@@ -274,13 +274,13 @@ fn a_limit_of_the_gateway_is_told_apart_and_is_no_request_of_an_engine() {
          Content-Length: 1000020\r\n\r\n{{\"user\":\"{long}"
     );
     let _open = Client::saying(gateway.address(), head.as_bytes());
-    let is_refused = patiently(|| {
-        let body =
-            format!("{{\"model\":\"m\",\"messages\":[],\"user\":\"{}\"}}", "y".repeat(200_000));
-        let reply = gateway.ask(&post("/v1/chat/completions", "", body));
-        (reply.status() == 503).then_some(())
+    let is_held = patiently(|| {
+        let held = gateway.admin("/api/v1/status").json()["requests"]["bodies_bytes"].as_u64();
+        (held >= Some(1_000_000)).then_some(())
     });
-    assert!(is_refused.is_some(), "{}", gateway.metrics());
+    assert!(is_held.is_some(), "{}", gateway.metrics());
+    let body = format!("{{\"model\":\"m\",\"messages\":[],\"user\":\"{}\"}}", "y".repeat(200_000));
+    assert_eq!(gateway.ask(&post("/v1/chat/completions", "", body)).status(), 503);
     let limits = by(&gateway.metrics(), "taximeter_limits_refusals_total", ["taximeter_kind"]);
     assert_eq!(limits, expected(&[(["bodies_total_bytes_max"], 1.0)]));
     assert_eq!(counted(&gateway), BTreeMap::new());
