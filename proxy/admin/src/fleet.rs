@@ -1,5 +1,6 @@
 //! `/api/v1/fleet`: what engines, GPUs and hosts tell now.
 
+pub(super) mod samples;
 mod told;
 
 use std::sync::Arc;
