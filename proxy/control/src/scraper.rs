@@ -2,6 +2,7 @@
 //! want it, so that no request feels it.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,7 @@ impl Scraper {
             pool: Pool::default(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE_MAX)),
             dialers: Dialers::new(false),
+            tell,
             turn: 0,
             ids: 0,
         };
@@ -72,6 +74,9 @@ impl Scraper {
         self.0.stop();
     }
 }
+
+/// Makes quantities of an answer. How long it was.
+type Tell = fn(&mut Target, &Answer, Instant, Timestamp, &mut Pool) -> Result<usize, ScrapeFault>;
 
 /// The gateway's own host, which is the last source on the board.
 struct Local {
@@ -104,6 +109,7 @@ struct Scraping<P> {
     pool: Pool,
     large: Arc<Semaphore>,
     dialers: Dialers,
+    tell: Tell,
     /// Whose turn it is first.
     turn: usize,
     /// Numbers that were given out.
@@ -184,7 +190,16 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
     fn look(&mut self, now: Instant) -> Instant {
         let Some(local) = &mut self.local else { return now + SPREAD_MAX };
         if local.due <= now {
-            local.host.look(&mut local.target, now, clock::wall(), &mut self.pool);
+            let (host, target, at) = (&mut local.host, &mut local.target, clock::wall());
+            let before = target.clone();
+            let looked = guarded(&mut self.pool, |pool| {
+                host.look(target, now, at, pool);
+                Ok(())
+            });
+            if let Err(fault) = looked {
+                *target = before;
+                target.fail(at, fault.cause(), &fault.to_string());
+            }
             self.board.put(self.followed.len(), Arc::new(local.target.clone()));
             local.due = (local.due + local.every).max(now);
         }
@@ -251,11 +266,14 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         let Some(place) = self.followed.iter().position(|one| one.id == done.id) else { return };
         let Some(one) = self.followed.get_mut(place) else { return };
         let mut target = Target::clone(&one.target);
-        let told =
-            done.answer.and_then(|answer| tell(&mut target, &answer, now, at, &mut self.pool));
+        let told = done.answer.and_then(|answer| {
+            guarded(&mut self.pool, |pool| (self.tell)(&mut target, &answer, now, at, pool))
+        });
         let outcome = match told {
             Ok(bytes) => Outcome::Read(bytes),
             Err(fault) => {
+                // What a fault of ours has left half done does not count.
+                target = Target::clone(&one.target);
                 target.fail(at, fault.cause(), &fault.to_string());
                 fault.outcome()
             }
@@ -269,6 +287,18 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         one.target = Arc::new(target);
         self.board.put(place, one.target.clone());
     }
+}
+
+/// Runs `read`. A panic in there costs this one answer, and no other: who watches panics tells of it, and
+/// what it may have left half done is made anew.
+fn guarded<T>(
+    pool: &mut Pool,
+    read: impl FnOnce(&mut Pool) -> Result<T, ScrapeFault>,
+) -> Result<T, ScrapeFault> {
+    catch_unwind(AssertUnwindSafe(|| read(pool))).unwrap_or_else(|_| {
+        *pool = Pool::default();
+        Err(ScrapeFault::Panicked)
+    })
 }
 
 /// Makes quantities of an answer. How long it was.
@@ -300,3 +330,6 @@ fn tell(
     (target.asked_at, target.answered_at) = (Some(at), Some(at));
     Ok(answer.text.len())
 }
+
+#[cfg(test)]
+mod tests;
