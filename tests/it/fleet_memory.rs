@@ -53,7 +53,10 @@ fn samples_outlive_a_stop_and_a_kill_and_are_there_once() {
     let (engine, source) = (Engine::start(), Source::saying(text(&metrics(7))));
     let gateway = setup(&engine, &source).start_in(remembered(&engine, &source));
     let before = points(&gateway, RUNNING);
-    assert!(!before.is_empty() && before.iter().all(|(_, running)| *running == 3.0), "{before:?}");
+    assert!(
+        !before.is_empty() && before.iter().all(|(_, running)| (*running - 3.0).abs() < 1e-9),
+        "{before:?}"
+    );
     let host = points(&gateway, "system.memory.limit");
     assert!(host.len() >= 2 && host.iter().all(|(_, bytes)| *bytes > 0.0), "{host:?}");
     assert!(points(&gateway, "taximeter.fleet.engine.kv_cache_usage").is_empty(), "NaN is none");
