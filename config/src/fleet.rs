@@ -13,6 +13,10 @@ const GPU_ID_BYTES_MAX: usize = 128;
 const LOOK_SECONDS_MIN: f64 = 0.1;
 /// The longest.
 const LOOK_SECONDS_MAX: f64 = 60.0;
+/// Seconds of a day.
+const DAY_SECONDS: u64 = 86_400;
+/// The longest time that samples are kept, in days.
+const KEEP_DAYS_MAX: u64 = 36_500;
 
 /// What is read of engines, GPUs and hosts.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +31,24 @@ pub struct Fleet {
     pub hosts: Vec<ScrapeUrl>,
     /// The time between two looks at `/proc`; `None` looks never.
     pub local: Option<Duration>,
+    /// What is remembered of all of them.
+    pub memory: FleetMemory,
+}
+
+/// What is remembered of engines, GPUs and hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetMemory {
+    /// How long samples are kept: those by the second, by the minute, and by the hour.
+    pub keep: [Duration; 3],
+    /// The most bytes that they may take; `None` is a part of the room of the data directory.
+    pub bytes_max: Option<u64>,
+}
+
+impl Default for FleetMemory {
+    fn default() -> Self {
+        const DAYS: [u64; 3] = [2, 90, 3 * 365];
+        Self { keep: DAYS.map(|days| Duration::from_secs(days * DAY_SECONDS)), bytes_max: None }
+    }
 }
 
 impl Default for Fleet {
@@ -37,6 +59,7 @@ impl Default for Fleet {
             assigned: BTreeMap::new(),
             hosts: Vec::new(),
             local: Some(Duration::from_secs(1)),
+            memory: FleetMemory::default(),
         }
     }
 }
@@ -133,5 +156,40 @@ impl Value for LookPeriod {
 
     fn allowed() -> Allowed {
         Allowed::Number { zero: false, max: LOOK_SECONDS_MAX }
+    }
+}
+
+/// How long samples are kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeepFor(Duration);
+
+impl From<KeepFor> for Duration {
+    fn from(time: KeepFor) -> Self {
+        time.0
+    }
+}
+
+impl Value for KeepFor {
+    const EXPECTED: &'static str = "hours, days or years, such as 48h, 90d or 3y";
+
+    fn parse(text: &str) -> Result<Self, Invalid> {
+        let invalid = || Invalid::new("is no time that samples are kept", Self::EXPECTED);
+        let unit = text.chars().next_back().ok_or_else(invalid)?;
+        let number =
+            text.strip_suffix(unit).filter(|text| text.bytes().all(|c| c.is_ascii_digit()));
+        let number: u64 = number.and_then(|text| text.parse().ok()).ok_or_else(invalid)?;
+        let seconds = match unit {
+            'h' => number.checked_mul(3_600),
+            'd' => number.checked_mul(DAY_SECONDS),
+            'y' => number.checked_mul(365 * DAY_SECONDS),
+            _ => None,
+        };
+        let allowed = 1..=KEEP_DAYS_MAX * DAY_SECONDS;
+        let seconds = seconds.filter(|seconds| allowed.contains(seconds)).ok_or_else(invalid)?;
+        Ok(Self(Duration::from_secs(seconds)))
+    }
+
+    fn allowed() -> Allowed {
+        Allowed::Text
     }
 }

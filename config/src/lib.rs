@@ -60,7 +60,7 @@ pub use cors::{Cors, Origin};
 pub use dimensions::Dimensions;
 pub use file::CONFIG_BYTES_MAX;
 pub use flags::Overrides;
-pub use fleet::{Engines, Fleet, ScrapeUrl};
+pub use fleet::{Engines, Fleet, FleetMemory, ScrapeUrl};
 pub use forward::{Forward, ForwardCredential, HeaderPattern};
 pub use ledger::{Durability, OnDamage, OnUnavailable};
 pub use limits::Limits;

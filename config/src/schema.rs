@@ -34,7 +34,7 @@ use crate::versions::Versions;
 
 pub(crate) use admin::RawAdminToken;
 pub(crate) use dimensions::{RawDimensions, RawPlace, RawTag};
-pub(crate) use fleet::{RawEngines, RawFleet, RawGpuExporters, RawHosts};
+pub(crate) use fleet::{RawEngines, RawFleet, RawGpuExporters, RawHosts, RawMemory};
 pub(crate) use ledger::{RawExport, RawLedger};
 pub(crate) use prices::{RawBilling, RawExchange, RawPrices};
 pub(crate) use telemetry::{RawContent, RawOtlp, RawTelemetry, RawTraces};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use crate::fleet::{Engines, EnginesWord, Fleet, ScrapeUrl};
+use crate::fleet::{Engines, EnginesWord, Fleet, FleetMemory, ScrapeUrl};
 use crate::mistake::Invalid;
 use crate::model::Upstream;
 use crate::reader::{List, Optional, Reader, Required, Spanned};
-use crate::schema::{RawEngines, RawFleet, RawGpuExporters, RawHosts};
+use crate::schema::{RawEngines, RawFleet, RawGpuExporters, RawHosts, RawMemory};
 use crate::value::Value;
 use crate::values::Name;
 
@@ -57,7 +57,16 @@ pub(crate) fn fleet(
         assigned: of,
         hosts: hosts.unwrap_or_default(),
         local,
+        memory: memory(raw.memory, raw.memory_bytes_max.given().map(|most| most.value.get())),
     }
+}
+
+fn memory(raw: Optional<RawMemory>, bytes_max: Option<u64>) -> FleetMemory {
+    let [seconds, minutes, hours] = FleetMemory::default().keep;
+    let keep = raw
+        .given()
+        .map(|raw| [raw.seconds.or(seconds), raw.minutes.or(minutes), raw.hours.or(hours)]);
+    FleetMemory { keep: keep.unwrap_or([seconds, minutes, hours]), bytes_max }
 }
 
 /// The name of an upstream. Reports one that no upstream has.
@@ -141,6 +150,12 @@ mod tests {
         assert_eq!(engines("fleet: {engines: ['http://a:8000', 'https://B/x?y=1']}"), listed);
         let local = |text: &str| load(text).unwrap().unwrap().local;
         assert_eq!(local("fleet: {hosts: {local: off}}"), None);
+        let memory = |text: &str| load(text).unwrap().unwrap().memory;
+        let hours = |hours: [u64; 3]| hours.map(|hours| Duration::from_secs(hours * 3_600));
+        assert_eq!(memory("fleet: {}").keep, hours([48, 90 * 24, 3 * 365 * 24]));
+        let some = memory("fleet: {memory: {1s: 12h, 1m: 7d}, memory_bytes_max: 1000}");
+        let keep = hours([12, 7 * 24, 3 * 365 * 24]);
+        assert_eq!(some, FleetMemory { keep, bytes_max: Some(1_000) });
         let tenth = Some(Duration::from_millis(100));
         assert_eq!(local("fleet: {hosts: {local_interval_seconds: 0.1}}"), tenth);
     }
@@ -181,6 +196,10 @@ mod tests {
             ("fleet: {engines: on}", "expected auto, off, or a list of URLs"),
             ("fleet: {engines: ['ftp://a']}", "unsupported scheme"),
             ("fleet: {engines: ['http://u:p@a']}", "has credentials in it"),
+            ("fleet: {memory: {1s: 48}}", "expected hours, days or years"),
+            ("fleet: {memory: {1m: 0d}}", "expected hours, days or years"),
+            ("fleet: {memory: {1h: 200y}}", "expected hours, days or years"),
+            ("fleet: {memory: {5m: 1d}}", "fleet.memory.5m"),
             ("fleet: {hosts: {local_interval_seconds: 0.05}}", "from 0.1 to 60"),
             ("fleet: {gpus: {assigned: [{upstream: e, ids: ['']}]}}", "is no id of a GPU"),
         ] {

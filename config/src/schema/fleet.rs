@@ -2,8 +2,9 @@
 
 use taximeter_yaml::{Kind, Node};
 
-use crate::fleet::{EnginesWord, GpuId, LookPeriod, ScrapeUrl};
+use crate::fleet::{EnginesWord, GpuId, KeepFor, LookPeriod, ScrapeUrl};
 use crate::json_schema::{Described, Schema, default, required, without};
+use crate::numbers::AtLeast;
 use crate::reader::{List, Optional, Read, Reader, Required, Spanned, keys};
 use crate::values::Name;
 
@@ -18,6 +19,25 @@ keys! {
         gpus: Optional<RawGpuExporters> = without("no exporters of GPUs"),
         /// The host of the gateway, and exporters of hosts.
         hosts: Optional<RawHosts> = without("the defaults of its keys"),
+        /// How long Taximeter keeps what it reads, in Parquet files in `samples` of the data directory. It
+        /// keeps at least so much, and whole days.
+        memory: Optional<RawMemory> = without("the defaults of its keys"),
+        /// The most bytes that these files may take. The oldest go first, by the second before others. While
+        /// the data directory has too little room, they go before records of requests do.
+        memory_bytes_max: Optional<Spanned<AtLeast<0>>> =
+            without("a twentieth of the room of the data directory").example("1073741824"),
+    }
+}
+
+keys! {
+    /// How long samples are kept.
+    RawMemory {
+        /// Each value that is read, on the second.
+        seconds("1s"): Optional<Spanned<KeepFor>> = default("48h").example("24h"),
+        /// Mean, least and most of each minute; what counters grew by.
+        minutes("1m"): Optional<Spanned<KeepFor>> = default("90d").example("30d"),
+        /// The same of each hour.
+        hours("1h"): Optional<Spanned<KeepFor>> = default("3y").example("1y"),
     }
 }
 

@@ -41,16 +41,25 @@ pub(super) async fn ask<T: Send + 'static>(
     gateway: &Arc<Gateway>,
     query: impl FnOnce(&mut Store, Deadline) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
+    let location = Location::of(&gateway.config, &gateway.id);
+    ask_thread(gateway, move |deadline| query(&mut location.open()?, deadline)).await
+}
+
+/// Runs a query of whatever takes its time.
+///
+/// Errors: those of `query`; too many queries run; it takes too long.
+pub(super) async fn ask_thread<T: Send + 'static>(
+    gateway: &Arc<Gateway>,
+    query: impl FnOnce(Deadline) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
     let permits = &gateway.admin.questions;
     let permit = permits.take().ok_or_else(|| {
         ApiError::Busy(format!("the store already runs {} queries", permits.most))
     })?;
     let deadline = Deadline(clock::now() + QUERY_TIMEOUT);
-    let location = Location::of(&gateway.config, &gateway.id);
     let (sender, receiver) = oneshot::channel();
     let thread = move || {
-        let answer = location.open().map_err(ApiError::from);
-        let answer = answer.and_then(|mut store| query(&mut store, deadline));
+        let answer = query(deadline);
         // The client may send its next query as soon as it has this answer.
         drop(permit);
         // The client may have left.

@@ -1,6 +1,7 @@
 //! `/api/v1/fleet`: what engines, GPUs and hosts tell now.
 
 mod joins;
+pub(super) mod samples;
 mod told;
 
 use std::sync::Arc;

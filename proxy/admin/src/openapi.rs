@@ -39,6 +39,7 @@ static TEXT: LazyLock<String> =
         super::live::live,
         super::live::events,
         super::fleet::fleet,
+        super::fleet::samples::samples,
         super::export::export,
         super::probes::alive,
         super::probes::ready,

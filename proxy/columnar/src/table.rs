@@ -112,6 +112,15 @@ impl Layout {
         ..Self::DAY
     };
 
+    /// Samples of engines, GPUs and hosts.
+    pub const SAMPLES: Self = Self {
+        searched: &["quantity", "time"],
+        found: None,
+        named: &["labels", "target"],
+        sorted: &["quantity", "target", "labels"],
+        ..Self::DAY
+    };
+
     /// Sums of sessions of a day.
     pub const SESSIONS: Self = Self {
         searched: &["tenant", "session", "started_at"],

@@ -1,6 +1,7 @@
 //! `taximeter fleet`: what engines, GPUs and hosts tell of themselves.
 
 mod document;
+mod history;
 mod now;
 mod scrape;
 mod table;
@@ -23,6 +24,7 @@ Examples:
   taximeter fleet                                          what the gateway on this machine knows
   taximeter fleet --layer L6 --watch                       its engines, each second
   taximeter fleet --json | jq '.sources[] | [.name, .state, .why]'
+  taximeter fleet history hw.power --last 24h --compare 1w what was kept of it
   taximeter fleet read http://127.0.0.1:8000/metrics       how one program's metrics are read
 
 Exit code: 0, or 69 if the gateway does not answer.";
@@ -37,6 +39,14 @@ Examples:
 Exit code: 0, or 1 if no known program's metrics were found, or 69 if the URL
 does not answer with metrics.";
 
+const HISTORY_EXAMPLES: &str = "\
+Examples:
+  taximeter fleet history taximeter.fleet.engine.requests_running
+  taximeter fleet history hw.power --last 24h --compare 1w
+  taximeter fleet history hw.power --json | jq '.series[] | [.labels, .statistic]'
+
+Exit code: 0, or 69 if the gateway does not answer.";
+
 /// Shows what engines, GPUs and hosts tell: a running gateway, or a URL or file
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -49,6 +59,9 @@ pub(crate) struct FleetArgs {
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
+    /// Shows what the gateway has kept of one quantity, over time
+    #[command(after_help = HISTORY_EXAMPLES)]
+    History(history::HistoryArgs),
     /// Shows how the metrics of one program are read: which program it is and why, each quantity or why
     /// it is unknown, and the lines that were skipped
     #[command(after_help = READ_EXAMPLES)]
@@ -73,11 +86,14 @@ pub(crate) fn run(
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let Some(FleetCommand::Read { from, json }) = &args.command else {
-        now::run(&args.now, out)?;
-        return Ok(ExitCode::SUCCESS);
-    };
-    read_once(from, *json, now, input, out, err)
+    match &args.command {
+        None => now::run(&args.now, out)?,
+        Some(FleetCommand::History(history)) => history::run(history, now, out)?,
+        Some(FleetCommand::Read { from, json }) => {
+            return read_once(from, *json, now, input, out, err);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn read_once(

@@ -5,6 +5,7 @@ mod fleet;
 mod keeping;
 mod old_records;
 mod reload;
+mod remembering;
 mod sealing;
 mod senders;
 mod served_models;
@@ -183,7 +184,7 @@ pub(crate) struct Running {
     /// Puts another gateway in force.
     replace: watch::Sender<Arc<Gateway>>,
     workers: Workers,
-    store: keeping::StoreThreads,
+    store: (keeping::StoreThreads, remembering::Remembering),
     delivery: Option<Delivery>,
     otlp: Vec<pusher::Pusher>,
     runtime: Runtime,
@@ -279,7 +280,7 @@ fn start_on(runtime: Runtime, config: Config, log: Log) -> anyhow::Result<Runnin
     taximeter_admin::start(current.clone(), admin_listeners, admin_tls);
     let workers = Workers::start(listeners, &current, tls.as_ref())?;
     recognise::start(&gateway);
-    fleet::start(current.clone());
+    let store = (store, fleet::start(current.clone()));
     Ok(Running { current, replace, workers, store, delivery, otlp, runtime, listen, admin })
 }
 
@@ -417,19 +418,21 @@ impl Running {
             // Tokens of clients that left are still being counted.
             let _ = timeout(SETTLE_WAIT, self.settled()).await;
         });
-        let Self { current, workers, store, delivery, otlp, runtime, .. } = self;
+        let Self { current, workers, store: (store, samples), delivery, otlp, runtime, .. } = self;
         let process = current.get().process().clone();
         process.write_refusals(true);
         // The journal closes before anything that may hang. The writer has logged its errors.
         let _ = process.journal.close();
         // All of them stop at the same time, so one that hangs does not delay the others.
         store.stop();
+        samples.stop();
         delivery.iter().for_each(Delivery::stop);
         otlp.iter().for_each(pusher::Pusher::stop);
         runtime.block_on(async {
             let all = async {
                 workers.ended().await;
                 store.fed().await;
+                samples.ended().await;
                 if let Some(delivery) = delivery {
                     delivery.ended().await;
                 }

@@ -2,11 +2,11 @@
 
 /// Counts of observations at or below bounds, as they are printed.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Buckets {
+pub struct Buckets {
     /// Bound, and how many are at or below it. In ascending order of the bounds.
     counts: Vec<(f64, f64)>,
-    pub sum: Option<f64>,
-    pub count: Option<f64>,
+    pub(crate) sum: Option<f64>,
+    pub(crate) count: Option<f64>,
 }
 
 /// A percentile, as far as buckets tell it.
@@ -48,6 +48,42 @@ impl Buckets {
                 Err(at) => self.counts.insert(at, (bound, count)),
             },
         }
+    }
+
+    /// The same with bounds multiplied with `scale`, and nothing but its buckets.
+    pub(crate) fn scaled(&self, scale: f64) -> Self {
+        let counts = self.counts.iter().map(|(bound, count)| (bound * scale, *count));
+        Self { counts: counts.collect(), sum: None, count: None }
+    }
+
+    /// The observations since `before`: all, where its program has begun anew. `None` where that is not
+    /// known.
+    pub(crate) fn since(&self, before: &Self) -> Option<Self> {
+        let is_same = self.counts.len() == before.counts.len()
+            && self
+                .counts
+                .iter()
+                .zip(&before.counts)
+                .all(|((a, _), (b, _))| a.total_cmp(b).is_eq());
+        if !is_same {
+            return None;
+        }
+        let pairs = || self.counts.iter().zip(&before.counts);
+        let is_anew = pairs().any(|((_, now), (_, before))| now < before);
+        let grown = pairs().map(|((bound, now), (_, before))| match is_anew {
+            true => (*bound, *now),
+            false => (*bound, now - before),
+        });
+        Some(Self { counts: grown.collect(), sum: None, count: None })
+    }
+
+    /// Adds further observations.
+    pub(crate) fn add_all(&mut self, more: &Self) {
+        if self.counts.is_empty() {
+            self.counts.clone_from(&more.counts);
+            return;
+        }
+        more.counts.iter().for_each(|(bound, count)| self.add(*bound, *count));
     }
 
     /// What it tells, with bounds and sum multiplied with `scale`.

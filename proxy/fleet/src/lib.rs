@@ -2,8 +2,8 @@
 //!
 //! Named samples and a time in, quantities out. Begin with `read.rs`; what the schema has is in
 //! `quantity.rs`, and what each program calls it in `source/`, one table for each. `series.rs` goes from
-//! one scrape of a source to the next, `target.rs` has all sources as they are now, and `join.rs` says which
-//! of them serve an upstream.
+//! one scrape of a source to the next, `target.rs` has all sources as they are now, `join.rs` says which of
+//! them serve an upstream, and `memory.rs` makes samples of them that are kept.
 //!
 //! # Invariants
 //!
@@ -20,6 +20,7 @@
 mod histogram;
 mod identity;
 mod join;
+mod memory;
 mod names;
 mod period;
 mod pool;
@@ -34,9 +35,15 @@ mod source;
 mod target;
 mod unknown;
 
-pub use histogram::{Distribution, Percentile};
+pub use histogram::{Buckets, Distribution, Percentile};
 pub use identity::{Field, Identity};
 pub use join::{Basis, Join, Link, Links, Upstream, Whereabouts, joined};
+pub use memory::grid::Grid;
+pub use memory::key::{SampleKey, WHO};
+pub use memory::recorder::{FOLLOWED_MAX, Recorder, Told, WAITING_MAX};
+pub use memory::roll::{At, roll, settle};
+pub use memory::scale::{scale_of, value, whole};
+pub use memory::statistic::Statistic;
 pub use period::Period;
 pub use pool::{Pool, What};
 pub use quantity::{Instrument, Layer, QUANTITIES, Quantity, Valid};

@@ -50,6 +50,12 @@ impl Period {
         self.gaps.iter().take(self.seen).min().copied()
     }
 
+    /// When the last value came that may be new. `None` before the first.
+    #[must_use]
+    pub const fn sampled_at(&self) -> Option<Instant> {
+        self.sampled_at
+    }
+
     /// Since when no value has come that may be new. `None` before the first.
     #[must_use]
     pub fn age(&self, now: Instant) -> Option<Duration> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use crate::histogram::Distribution;
+use crate::histogram::{Buckets, Distribution};
 use crate::identity::Identity;
 use crate::quantity::Quantity;
 
@@ -56,6 +56,8 @@ pub struct Measured {
     pub quantity: &'static Quantity,
     /// Its value.
     pub value: Value,
+    /// The buckets of a histogram, in the quantity's unit.
+    pub buckets: Option<Arc<Buckets>>,
     /// Whom it is about.
     pub identity: Arc<Identity>,
     /// What else tells it apart.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 
-use crate::histogram::Distribution;
+use crate::histogram::{Buckets, Distribution};
 use crate::identity::Identity;
 use crate::period::Period;
 use crate::pool::{Pool, What};
@@ -42,7 +42,7 @@ pub struct Series {
 #[derive(Debug, Clone, PartialEq)]
 enum Kept {
     Number(f64),
-    Histogram(Box<Distribution>),
+    Histogram(Box<(Distribution, Option<Arc<Buckets>>)>),
 }
 
 impl Series {
@@ -51,7 +51,15 @@ impl Series {
     pub fn value(&self) -> Value {
         match &self.value {
             Kept::Number(number) => Value::Number(*number),
-            Kept::Histogram(of) => Value::Histogram(**of),
+            Kept::Histogram(of) => Value::Histogram(of.0),
+        }
+    }
+
+    /// The buckets of a histogram.
+    pub(crate) fn buckets(&self) -> Option<&Arc<Buckets>> {
+        match &self.value {
+            Kept::Number(_) => None,
+            Kept::Histogram(of) => of.1.as_ref(),
         }
     }
 
@@ -110,7 +118,7 @@ impl Series {
 fn kept(measured: &Measured) -> (Kept, f32) {
     let value = match measured.value {
         Value::Number(number) => Kept::Number(number),
-        Value::Histogram(of) => Kept::Histogram(Box::new(of)),
+        Value::Histogram(of) => Kept::Histogram(Box::new((of, measured.buckets.clone()))),
     };
     #[expect(clippy::cast_possible_truncation, reason = "an age is for people")]
     let stamped = measured.age.map_or(f32::NAN, |age| age.as_secs_f64() as f32);
@@ -121,7 +129,7 @@ fn kept(measured: &Measured) -> (Kept, f32) {
 fn count(value: &Kept) -> Option<f64> {
     match value {
         Kept::Number(number) => Some(*number),
-        Kept::Histogram(of) => of.count,
+        Kept::Histogram(of) => of.0.count,
     }
 }
 

@@ -4,11 +4,22 @@
 use std::time::Instant;
 
 use taximeter_fleet::{Board, Series, Target, TargetState, Value};
+use taximeter_store::memory::Counts;
 use taximeter_telemetry::FleetVital;
 
-/// All of it, at `now`.
-pub(crate) fn of(board: &Board, now: Instant) -> Vec<FleetVital> {
+/// All of it, at `now`, and what is kept of it.
+pub(crate) fn of(board: &Board, kept: Option<Counts>, now: Instant) -> Vec<FleetVital> {
     let mut all = Vec::new();
+    if let Some(Counts { bytes, series, left_out }) = kept {
+        let of_memory = [
+            ("taximeter.fleet.memory.size", bytes),
+            ("taximeter.fleet.memory.series", series),
+            ("taximeter.fleet.memory.left_out", left_out),
+        ];
+        #[expect(clippy::cast_precision_loss, reason = "metrics are floats")]
+        let vital = |(name, value)| FleetVital { name, labels: Vec::new(), value: value as f64 };
+        all.extend(of_memory.map(vital));
+    }
     for target in board.targets() {
         states(&target, now, &mut all);
         if target.silence(now).is_none() {

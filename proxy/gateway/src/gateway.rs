@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use http::HeaderValue;
@@ -113,6 +113,8 @@ pub struct ProcessState {
     pub admin: AdminPermits,
     /// What engines, GPUs and hosts tell.
     pub fleet: Arc<Board>,
+    /// What is kept of that, once somebody has opened it.
+    pub samples: OnceLock<Arc<taximeter_store::memory::Memory>>,
     /// Requests without a record.
     pub refusals: Refusals,
     /// When it started, by the monotonic clock.
@@ -189,6 +191,7 @@ impl Gateway {
             left_answers: Arc::new(Semaphore::new(LEFT_ANSWERS_MAX)),
             admin: AdminPermits::default(),
             fleet: Arc::default(),
+            samples: OnceLock::new(),
             refusals: Refusals::new(clock::now()),
             started: clock::now(),
             started_at: clock::wall(),
@@ -470,7 +473,6 @@ fn guarded<T>(telemetry: &Telemetry, count: impl FnOnce() -> T) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taximeter_system::clock;
     use taximeter_telemetry::log::{Log, LogFormat};
     use taximeter_telemetry::{ExpositionFormat, Vitals};
 

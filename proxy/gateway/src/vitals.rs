@@ -26,7 +26,11 @@ impl ProcessState {
             log_lines_lost: self.telemetry.log.lost(),
             process: Footprint::now(),
             upstreams: self.upstreams(),
-            fleet: fleet_vitals::of(&self.fleet, clock::now()),
+            fleet: fleet_vitals::of(
+                &self.fleet,
+                self.samples.get().map(|samples| samples.counts()),
+                clock::now(),
+            ),
         }
     }
 

@@ -208,6 +208,8 @@ pub enum HistoryKind {
     Corrections,
     /// The requests of a day.
     Day,
+    /// Samples of engines, GPUs and hosts.
+    Samples,
 }
 
 /// A part of the history that may go. Nobody needs it but for room.

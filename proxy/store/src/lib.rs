@@ -65,7 +65,8 @@
 //! is pointed at the directory does not answer from the incomplete SQLite file there.
 //!
 //! Requests leave SQLite for files of days, and sums per hour for files of hours (`sqlite` says how,
-//! `seal_thread.rs` when). PostgreSQL has no such files. In PostgreSQL each change takes one advisory lock first and keeps it to its end. So numbers become visible in
+//! `seal_thread.rs` when). PostgreSQL has no such files. Samples of engines, GPUs and hosts are in files beside
+//! them, which no database knows (`memory.rs`). In PostgreSQL each change takes one advisory lock first and keeps it to its end. So numbers become visible in
 //! order, no two changes deadlock, and the hours need no row per gateway. `postgres/src/link.rs` puts a
 //! limit on every wait, and tries again what a deadlock undid. The feeder repeats every other
 //! failure, from the cursor of its journal. The tests start their server with
@@ -85,6 +86,7 @@ mod fed;
 mod feed;
 pub mod feeder;
 mod journals;
+pub mod memory;
 mod models;
 mod reading;
 pub mod refusals;

@@ -21,6 +21,7 @@ use taximeter_system::clock;
 use super::Location;
 use super::feed::Fed;
 use super::journals::feeds;
+use super::memory::{Memory, SAMPLES};
 
 /// A start removes days for so long. The thread that seals removes others.
 const DAYS_TIME_MAX: Duration = Duration::from_secs(2);
@@ -47,7 +48,7 @@ impl Cleaner {
 
     /// Makes room before a start of `gateway` writes to its journal. `now` is noted.
     ///
-    /// Segments go first, because that needs no room. A day goes when its hours are in a file and the
+    /// Segments go first, because that needs no room, and samples before days. A day goes when its hours are in a file and the
     /// store knows of it: what these need may have come with the segments. Where it has not, the thread
     /// that seals goes on.
     ///
@@ -72,6 +73,10 @@ impl Cleaner {
         budget.reusable(free_bytes);
         if budget.is_short() {
             made.segments.for_room = make_room(dir, stored(dir, cursors), &budget)?;
+        }
+        if budget.needs_days() && dir.join(SAMPLES).is_dir() {
+            // What they cannot give is looked for in the days.
+            let _ = Memory::open(dir).and_then(|samples| samples.make_room(&budget));
         }
         if budget.needs_days() {
             made.days = days_for_room(dir, gateway, &budget, now);

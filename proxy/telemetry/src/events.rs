@@ -33,7 +33,7 @@ pub use self::dialect::{DialectGuessed, QuestionRefused, UpstreamRecognised};
 pub use self::from_client::{DimensionDropped, NameKeyMissing, SpoofedHeader};
 pub use self::ledger::{
     ClockTurned, DetailsRemoved, EntryLost, EntryRejected, HistoryRemoved, JournalChanged,
-    LedgerSlow, NotSealed, RequestDied, RoomTurned, Sealed, StoreFailed,
+    LedgerSlow, NotSealed, RequestDied, RoomTurned, SamplesNotKept, Sealed, StoreFailed,
 };
 pub use self::sent::{EventsPushed, TelemetryPushed};
 pub use self::tls::CertificateReloaded;

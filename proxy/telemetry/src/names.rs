@@ -370,6 +370,12 @@ instruments! {
     FleetSourceAge: "taximeter.fleet.source.age", Gauge, "s", Any,
         &[&[key::FLEET_SOURCE, key::KIND]],
         "How old the last values of a source are. Absent before the first.";
+    FleetMemorySize: "taximeter.fleet.memory.size", Gauge, "By", Any, &[],
+        "What the files of samples take (`fleet.memory`).";
+    FleetMemorySeries: "taximeter.fleet.memory.series", Gauge, "{series}", Any, &[],
+        "Series of which samples are kept.";
+    FleetMemoryLeftOut: "taximeter.fleet.memory.left_out", Gauge, "{sample}", Any, &[],
+        "Samples that were left out since the start: too many, or values that are no numbers.";
     FleetRequestsRunning: "taximeter.fleet.engine.requests_running", Gauge, "{request}", Any,
         &[key::ENGINE], "Requests that the engine works on.";
     FleetRequestsWaiting: "taximeter.fleet.engine.requests_waiting", Gauge, "{request}", Any,

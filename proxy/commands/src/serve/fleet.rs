@@ -7,17 +7,24 @@ use taximeter_control::{Plan, Scraper};
 use taximeter_gateway::gateway::{Current, Gateway};
 use tokio::time::sleep;
 
+use super::remembering::{self, Remembering};
+
 /// Time between two looks at whether there is anything to ask.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Starts the thread that asks once a configuration wants it. It ends with the process.
-pub(super) fn start(current: Current) {
+/// Starts the threads that ask and remember once a configuration wants it. The first ends with the
+/// process.
+pub(super) fn start(current: Current) -> Remembering {
     let gateway = current.get();
     let board = gateway.fleet.clone();
+    remembering::open_first(&gateway);
+    let remembering = Remembering::default();
+    let kept = remembering.clone();
     gateway.background.spawn(async move {
         loop {
             // Without a thread it is tried again.
             if current.get().config.fleet.is_some()
+                && kept.start(current.clone())
                 && Scraper::start(board.clone(), plans(current.clone())).is_ok()
             {
                 return;
@@ -25,6 +32,7 @@ pub(super) fn start(current: Current) {
             sleep(LOOK_PERIOD).await;
         }
     });
+    remembering
 }
 
 /// What is asked: once, and again for each further configuration.

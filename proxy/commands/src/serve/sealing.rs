@@ -11,7 +11,7 @@ use taximeter_store::seal_thread::{Look, SealThread};
 use taximeter_store::{GoneDay, Location, SealPolicy, SealWork, Sealer, StoreError};
 use taximeter_system::clock;
 use taximeter_telemetry::Telemetry;
-use taximeter_telemetry::events::{DetailsRemoved, NotSealed, Sealed};
+use taximeter_telemetry::events::{DetailsRemoved, NotSealed, SamplesNotKept, Sealed};
 
 /// Time between two looks at what is due.
 const LOOK_PERIOD: Duration = Duration::from_secs(10);
@@ -28,8 +28,12 @@ pub(super) fn start(gateway: &Arc<Gateway>, bell: Bell) -> anyhow::Result<Option
     let wait = gateway.journal.age_wait().clone();
     let keep = SignedDuration::from_hours(24 * i64::from(gateway.config.ledger.records_keep_days));
     let told = Arc::new(Told { telemetry: gateway.telemetry.clone(), reason: Mutex::default() });
-    let faults = told.clone();
+    let (faults, process) = (told.clone(), gateway.process().clone());
     let work = move |sealer: &mut Sealer, look: &Look<'_>| {
+        // Samples go before records of requests.
+        if let Some(Err(fault)) = process.samples.get().map(|samples| samples.make_room(&budget)) {
+            told.telemetry.emit(&SamplesNotKept { reason: &fault.to_string() });
+        }
         if let Some(made) = sealer.make_room(&budget, clock::wall(), look.go_on)? {
             told.removed(&made.days, Some(made.filler));
         }

@@ -22,6 +22,7 @@ fn source(kind: TargetKind, upstreams: &[&str], of: &[&[(Field, &str)]]) -> Arc<
         Measured {
             quantity,
             value: Value::Number(1.0),
+            buckets: None,
             identity: Arc::new(identity),
             attributes: Vec::new(),
             program: "x",

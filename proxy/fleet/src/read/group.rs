@@ -184,9 +184,12 @@ impl Group {
             let over = self.row.sum_over.join(", ");
             say(&format!("{} series added over {over}", self.series));
         }
-        let value = match self.row.quantity.instrument {
-            Instrument::Histogram => Value::Histogram(self.buckets.distribution(self.row.scale)),
-            _ => self.value,
+        let (value, buckets) = match self.row.quantity.instrument {
+            Instrument::Histogram => (
+                Value::Histogram(self.buckets.distribution(self.row.scale)),
+                Some(Arc::new(self.buckets.scaled(self.row.scale))),
+            ),
+            _ => (self.value, None),
         };
         let age = self.stamped.and_then(|stamped| {
             let stamped = Timestamp::from_millisecond(stamped).ok()?;
@@ -197,6 +200,7 @@ impl Group {
         Measured {
             quantity: self.row.quantity,
             value,
+            buckets,
             identity,
             attributes: self.attributes,
             program,

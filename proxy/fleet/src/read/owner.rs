@@ -61,6 +61,7 @@ impl Owners {
                 measured.push(Measured {
                     quantity: GPU_OWNER,
                     value: Value::Number(1.0),
+                    buckets: None,
                     identity,
                     attributes: vec![("sharing".to_owned(), sharing.to_owned())],
                     program: source.name,

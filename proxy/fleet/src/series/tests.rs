@@ -17,6 +17,7 @@ fn measured(quantity: &'static Quantity, reason: &str, value: f64) -> Measured {
     Measured {
         quantity,
         value: Value::Number(value),
+        buckets: None,
         identity: Arc::default(),
         attributes: vec![("reason".to_owned(), reason.to_owned())],
         program: "vllm",

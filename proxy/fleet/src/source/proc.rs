@@ -302,6 +302,7 @@ pub fn read_proc<'t>(file: impl Fn(&str) -> Option<&'t str>) -> Reading {
             reading.measured.push(Measured {
                 quantity: row.quantity,
                 value: Value::Number(value),
+                buckets: None,
                 identity: nobody.clone(),
                 attributes,
                 program: NAME,
@@ -344,6 +345,7 @@ fn retransmitted(measured: &[Measured], nobody: &Arc<Identity>) -> Option<Measur
     (all > 0.0).then(|| Measured {
         quantity: q::NET_RETRANSMIT,
         value,
+        buckets: None,
         identity: nobody.clone(),
         attributes: Vec::new(),
         program: NAME,

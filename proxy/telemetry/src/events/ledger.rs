@@ -337,6 +337,21 @@ impl Event for NotSealed<'_> {
     }
 }
 
+/// Samples of engines, GPUs and hosts could not be kept.
+#[derive(Debug, Clone, Copy)]
+pub struct SamplesNotKept<'a> {
+    /// The reason.
+    pub reason: &'a str,
+}
+
+impl Event for SamplesNotKept<'_> {
+    fn count(&self, _to: &Metrics) {}
+
+    fn line(&self, to: &Log) {
+        to.tell(LogEvent::SamplesNotKept, [("reason", self.reason.into())]);
+    }
+}
+
 /// The data directory has no room for new requests, or has room again.
 #[derive(Debug)]
 pub struct RoomTurned<'a> {

@@ -177,6 +177,9 @@ log_events! {
     LedgerNotSealed: "ledger_not_sealed", Warn, ["reason"],
         "Requests could not leave the store for files of their days. They stay there, and the gateway \
          tries again. Told once for each reason in a row.";
+    SamplesNotKept: "samples_not_kept", Warn, ["reason"],
+        "Samples of engines, GPUs and hosts could not be written, merged or removed. Requests do not depend on \
+         them. The gateway goes on; a damaged file is renamed to `NAME.damaged`.";
     DetailsRetired: "details_retired", Info, ["cause", "requests", "first_day", "last_day"],
         "Records of requests were removed that are older than `ledger.records_keep_days`. Bills stay.";
     DetailsRemovedForRoom: "details_removed_for_room", Warn,
