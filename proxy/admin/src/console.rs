@@ -55,6 +55,7 @@ pub(super) fn router() -> Router<InForce> {
         .route(page::PRICES, get(prices::prices))
         .route(page::UPSTREAMS, get(upstreams::upstreams))
         .route(page::FLEET, get(fleet::fleet))
+        .route(page::FLEET_HISTORY, get(fleet::history))
         .route("/runbooks/{page}", get(runbooks::page))
         .route(assets::STYLE, get(assets::style))
         .route(assets::SCRIPT, get(assets::script))

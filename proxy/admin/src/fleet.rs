@@ -17,7 +17,7 @@ use taximeter_system::clock;
 use tokio::task::spawn_blocking;
 use utoipa::{IntoParams, ToSchema};
 
-pub(super) use self::joins::{FleetJoin, FleetLinks};
+pub(super) use self::joins::{FleetJoin, FleetLink, FleetLinks, joins};
 pub(super) use self::told::FleetQuantity;
 use self::told::{FleetUnknown, labels};
 use super::problem::ApiError;
@@ -175,7 +175,7 @@ impl FleetQuery {
         let mut room = Room { left: self.limit, more: false };
         let sources = targets.iter().filter(is_asked);
         let sources = sources.map(|target| self.source(gateway, target, now, &mut room)).collect();
-        FleetAnswer { at, sources, joins: joins::joins(gateway), more: room.more }
+        FleetAnswer { at, sources, joins: joins(gateway), more: room.more }
     }
 
     fn source(

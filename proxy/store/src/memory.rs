@@ -228,6 +228,23 @@ impl Memory {
         folder.take_place(&name, &names)
     }
 
+    /// The finest grid that has what is kept since `from`, a second: what is older is kept by the minute,
+    /// and then by the hour.
+    ///
+    /// # Errors
+    /// A folder cannot be read.
+    pub fn grid_since(&self, from: i64) -> Result<Grid, MemoryError> {
+        let mut oldest = Vec::new();
+        for folder in &self.folders {
+            let first = folder.files()?.first().map(|file| Span::Day.floor(file.begin));
+            oldest.extend(first.map(|first| (folder.grid, first)));
+        }
+        let all_from = oldest.iter().map(|(_, first)| *first).min().unwrap_or(from);
+        let from = Span::Day.floor(from).max(all_from);
+        let has = oldest.into_iter().find(|(_, first)| *first <= from);
+        Ok(has.map_or(Grid::Second, |(grid, _)| grid))
+    }
+
     /// Answers a question from the files.
     ///
     /// # Errors

@@ -3,9 +3,12 @@
 
 mod bars;
 mod distribution;
+mod lines;
 mod scale;
 mod stacked;
 
 pub(super) use self::bars::{Piece, bar};
 pub(super) use self::distribution::{Bin, distribution};
+pub(super) use self::lines::{Line, Lines, Mark, Spanned, lines};
+pub(super) use self::scale::ticks;
 pub(super) use self::stacked::{Column, Stacked, colour, stacked};

@@ -1,6 +1,10 @@
 //! The page *Fleet*: engines, GPUs and hosts as they are now, side by side.
 
+mod chart;
+mod curves;
 mod figures;
+mod history;
+mod measures;
 mod subject;
 mod tables;
 
@@ -11,8 +15,12 @@ use axum::response::Response;
 use maud::{Markup, html};
 use taximeter_gateway::gateway::Gateway;
 
+pub(super) use self::chart::{TimeAxis, chart};
+pub(super) use self::curves::{Asked, Curves, Measure, seconds};
+pub(super) use self::history::{history, unreadable};
+pub(super) use self::measures::{ENGINES, GPUS, HOSTS};
 use self::subject::{ENGINE, GPU, HOST, subjects};
-use super::page::{FLEET, Page};
+use super::page::{FLEET, FLEET_HISTORY, Page};
 use super::text::{count, name, seconds_or_unknown, sentence, unknown};
 use super::view::{PageParams, View};
 use crate::fleet::{FleetAnswer, FleetJoin, FleetLinks, FleetParams, FleetSource, fleet as answer};
@@ -42,6 +50,7 @@ fn main(found: &FleetAnswer, is_read: bool, view: &View) -> Markup {
             "point at the word to see why."
         }
         @if is_read {
+            p { a href=(view.to(FLEET_HISTORY, &[])) { "Over time" } ", beside the same hour of last week" }
             (sources(found, view))
             (joins(found))
             (tables::engines(&subjects(found, &ENGINE)))

@@ -37,6 +37,8 @@ pub(super) const BILL: &str = "/bill";
 pub(super) const PRICES: &str = "/prices";
 pub(super) const UPSTREAMS: &str = "/upstreams";
 pub(super) const FLEET: &str = "/fleet";
+/// The same over time.
+pub(super) const FLEET_HISTORY: &str = "/fleet/history";
 const PAGES: [(&str, &str); 10] = [
     (OVERVIEW, "Overview"),
     (LIVE, "Live"),

@@ -1,5 +1,6 @@
 //! One request: what it costs, what happened when, what it used and who says so.
 
+mod beneath;
 mod sections;
 mod timeline;
 
@@ -20,8 +21,9 @@ pub(super) async fn request(
     Path(id): Path<String>,
     PageParams { asked, view }: PageParams<NoParams>,
 ) -> Result<Response, ApiError> {
-    let found = record(State(gateway), Path(id), Params(asked)).await?.0;
-    let main = sections::main(&found, &view);
+    let found = record(State(gateway.clone()), Path(id), Params(asked)).await?.0;
+    let beneath = beneath::beneath(&gateway, &found.record).await?;
+    let main = sections::main(&found, beneath.as_ref(), &view);
     let page = Page { title: "One request", at: REQUESTS, view: &view, reload_seconds: None };
     Ok(page.with(main))
 }

@@ -41,7 +41,7 @@ pub(crate) struct FleetLink {
 }
 
 /// What serves each upstream of a gateway, as things are now.
-pub(super) fn joins(gateway: &Gateway) -> Vec<FleetJoin> {
+pub(crate) fn joins(gateway: &Gateway) -> Vec<FleetJoin> {
     let config = &gateway.config;
     let Some(fleet) = &config.fleet else { return Vec::new() };
     let upstreams = config.upstreams.iter();

@@ -52,7 +52,7 @@ pub(crate) struct SampleParams {
     pub(super) from: Option<String>,
     /// Before this time. Default: now
     pub(super) to: Option<String>,
-    /// Seconds from one point to the next. Default: so that there are at most 300
+    /// Seconds from one point to the next. Default: so that there are at most 300, of samples that are still kept
     pub(super) step: Option<String>,
     /// Also the same time so long before: hours, days or weeks, such as 1w
     pub(super) compare: Option<String>,
@@ -109,11 +109,15 @@ pub(crate) async fn samples(
     State(gateway): State<Arc<Gateway>>,
     Params(asked): Params<SampleParams>,
 ) -> Result<Json<SamplesAnswer>, ApiError> {
-    let (query, before) = asked.query(clock::wall())?;
+    let (mut query, before, has_step) = asked.query(clock::wall())?;
     let memory = gateway.samples.get().cloned();
     let asked = ask_thread(&gateway, move |_| {
+        let Some(memory) = memory else { return Ok(SamplesAnswer::to(&query)) };
+        if !has_step {
+            let kept = memory.grid_since(query.from - before.unwrap_or(0)).map_err(unreadable)?;
+            query.step = query.step.max(kept.seconds());
+        }
         let mut answer = SamplesAnswer::to(&query);
-        let Some(memory) = memory else { return Ok(answer) };
         let found = memory.ask(&query).map_err(unreadable)?;
         answer.more = found.more;
         answer.series =
@@ -136,8 +140,8 @@ fn unreadable(fault: taximeter_store::memory::MemoryError) -> ApiError {
 }
 
 impl SampleParams {
-    /// The question, and how many seconds before it is asked again.
-    fn query(self, now: Timestamp) -> Result<(Query, Option<i64>), ApiError> {
+    /// The question, how many seconds before it is asked again, and whether its step was given.
+    fn query(self, now: Timestamp) -> Result<(Query, Option<i64>, bool), ApiError> {
         let quantity = self.quantity.ok_or_else(|| ApiError::Missing {
             name: "quantity",
             allowed: "the name of a quantity, such as hw.power".to_owned(),
@@ -158,7 +162,7 @@ impl SampleParams {
             let step = text.parse::<u32>().ok().filter(|step| (1..=STEP_MAX).contains(step));
             step.map(i64::from).filter(|step| length / step <= STEPS_MAX).ok_or(())
         })?;
-        let step = step.unwrap_or_else(|| Query::step_for(length));
+        let (step, has_step) = (step.unwrap_or_else(|| Query::step_for(length)), step.is_some());
         let allowed = "hours, days or weeks, such as 24h, 1d or 1w";
         let before = query::read("compare", self.compare.as_deref(), allowed, before)?;
         if before.is_some_and(|before| before % step != 0) {
@@ -179,7 +183,8 @@ impl SampleParams {
         ];
         let who = who.into_iter().filter_map(|(field, asked)| Some((field, asked?))).collect();
         let (target, series_max) = (self.source, limit as usize);
-        Ok((Query { quantity, statistic, target, who, from, to, step, series_max }, before))
+        let query = Query { quantity, statistic, target, who, from, to, step, series_max };
+        Ok((query, before, has_step))
     }
 }
 

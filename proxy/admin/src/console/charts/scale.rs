@@ -7,7 +7,7 @@ const STEPS_MAX: u64 = 4;
 
 /// Round values from 0 to at least `largest`, at equal distances. If `largest` is not positive,
 /// they end at 1.
-pub(super) fn ticks(largest: Decimal) -> Vec<Decimal> {
+pub(crate) fn ticks(largest: Decimal) -> Vec<Decimal> {
     let largest = if largest > Decimal::ZERO { largest } else { Decimal::ONE };
     let step = step(largest);
     let mut ticks = vec![Decimal::ZERO];

@@ -3,54 +3,114 @@
 use maud::{Markup, html};
 
 use super::subject::Told;
-use crate::console::text::part_text;
+use crate::console::text::{part_text, seconds_text};
+
+/// Bytes of a tebibyte.
+const TEBI: f64 = 1_099_511_627_776.0;
 
 /// A number with its unit, or the word *unknown* with the reason.
-fn figure(told: Told<'_>, text: impl Fn(f64) -> String) -> Markup {
+fn figure(told: Told<'_>, form: Form) -> Markup {
     match told {
-        Ok(value) => html! { data value=(value) { (text(value)) } },
+        Ok(value) => html! { data value=(value) { (form.text(value)) } },
         Err(why) => html! { span.unknown title=(why) { "unknown" } },
+    }
+}
+
+/// How a number is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::console) enum Form {
+    /// A number of things.
+    Number,
+    /// So many things a second.
+    PerSecond,
+    /// A part of a whole.
+    Share,
+    /// Watts.
+    Watts,
+    /// Degrees.
+    Celsius,
+    /// A frequency in hertz.
+    Clock,
+    /// Bytes.
+    Bytes,
+    /// Bytes a second.
+    BytesPerSecond,
+    /// A time.
+    Seconds,
+}
+
+impl Form {
+    /// The number with its unit.
+    pub(in crate::console) fn text(self, value: f64) -> String {
+        match self {
+            Self::Number => digits(value),
+            Self::PerSecond => format!("{} /s", digits(value)),
+            Self::Share => part_text(value),
+            Self::Watts => format!("{value:.0} W"),
+            Self::Celsius => format!("{value:.0} °C"),
+            Self::Clock => format!("{:.0} MHz", value / 1e6),
+            Self::Bytes => bytes_text(value),
+            Self::BytesPerSecond => format!("{}/s", bytes_text(value)),
+            Self::Seconds if value == 0.0 => "0 s".to_owned(),
+            Self::Seconds => seconds_text(value),
+        }
+    }
+
+    /// What the steps of an axis up to `largest` are whole numbers of.
+    pub(in crate::console) fn base(self, largest: f64) -> f64 {
+        match self {
+            Self::Share => 0.01,
+            Self::Clock => 1e6,
+            Self::Bytes | Self::BytesPerSecond => {
+                let mut base = 1.0;
+                while largest / base >= 1024.0 && base < TEBI {
+                    base *= 1024.0;
+                }
+                base
+            }
+            Self::Number | Self::PerSecond | Self::Watts | Self::Celsius | Self::Seconds => 1.0,
+        }
     }
 }
 
 /// A number of things.
 pub(super) fn number(told: Told<'_>) -> Markup {
-    figure(told, digits)
+    figure(told, Form::Number)
 }
 
 /// So many things a second.
 pub(super) fn per_second(told: Told<'_>) -> Markup {
-    figure(told, |value| format!("{} /s", digits(value)))
+    figure(told, Form::PerSecond)
 }
 
 /// A part of a whole.
 pub(super) fn share(told: Told<'_>) -> Markup {
-    figure(told, part_text)
+    figure(told, Form::Share)
 }
 
 /// Watts.
 pub(super) fn watts(told: Told<'_>) -> Markup {
-    figure(told, |value| format!("{value:.0} W"))
+    figure(told, Form::Watts)
 }
 
 /// Degrees.
 pub(super) fn celsius(told: Told<'_>) -> Markup {
-    figure(told, |value| format!("{value:.0} °C"))
+    figure(told, Form::Celsius)
 }
 
 /// A frequency in hertz.
 pub(super) fn clock(told: Told<'_>) -> Markup {
-    figure(told, |value| format!("{:.0} MHz", value / 1e6))
+    figure(told, Form::Clock)
 }
 
 /// Bytes.
 pub(super) fn bytes(told: Told<'_>) -> Markup {
-    figure(told, bytes_text)
+    figure(told, Form::Bytes)
 }
 
 /// Bytes a second.
 pub(super) fn bytes_per_second(told: Told<'_>) -> Markup {
-    figure(told, |value| format!("{}/s", bytes_text(value)))
+    figure(told, Form::BytesPerSecond)
 }
 
 fn digits(value: f64) -> String {

@@ -7,6 +7,7 @@ use taximeter_ledger::{
 use taximeter_pricing::{Flag, Member, Source};
 
 use crate::console::page::REQUESTS;
+use crate::console::request::beneath::Beneath;
 use crate::console::request::timeline::timeline;
 use crate::console::requests::end;
 use crate::console::session::link;
@@ -19,7 +20,7 @@ use crate::records::RecordAnswer;
 /// Decimal places of amounts. The cost of one request is small.
 const PLACES: u32 = 8;
 
-pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
+pub(super) fn main(found: &RecordAnswer, beneath: Option<&Beneath>, view: &View) -> Markup {
     let record = &found.record;
     html! {
         p.crumb { a href=(view.to(REQUESTS, &[])) { "Requests" } }
@@ -31,6 +32,7 @@ pub(super) fn main(found: &RecordAnswer, view: &View) -> Markup {
             (lines(found))
         }
         (corrections(&found.corrections, view))
+        @if let Some(beneath) = beneath { (beneath.section(record, view)) }
         (session(record, view))
         (identity(record))
         p.elsewhere {

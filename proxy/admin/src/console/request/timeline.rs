@@ -22,7 +22,7 @@ struct Row {
 
 pub(super) fn timeline(record: &Record, view: &View) -> Markup {
     let timing = &record.timing;
-    let rows = timing.stages.as_ref().map_or_else(|| marks(timing), stages);
+    let rows = rows(timing);
     let whole = rows.last().map_or(timing.duration, |last| last.to);
     html! {
         section aria-labelledby="timeline" {
@@ -80,6 +80,15 @@ pub(super) fn timeline(record: &Record, view: &View) -> Markup {
             }
         }
     }
+}
+
+/// The parts of a request: colour, from and to, in seconds from its start.
+pub(super) fn pieces(record: &Record) -> Vec<(&'static str, f64, f64)> {
+    rows(&record.timing).into_iter().map(|row| (row.class, row.from, row.to)).collect()
+}
+
+fn rows(timing: &RecordTiming) -> Vec<Row> {
+    timing.stages.as_ref().map_or_else(|| marks(timing), stages)
 }
 
 /// The stages as they were measured.
