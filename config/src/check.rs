@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use taximeter_collections::Gather as _;
 use taximeter_meter::{Dialect, UsageAsk};
 use taximeter_pricing::Currency;
 
@@ -415,7 +416,7 @@ fn headers(table: Table<HeaderText>, reader: &mut Reader<'_>) -> BTreeMap<String
 
 fn labels(raw: Optional<Table<Label>>) -> BTreeMap<String, String> {
     let labels = raw.given().map(|table| table.0).unwrap_or_default();
-    labels.into_iter().map(|(name, at)| (name, at.value.into())).collect()
+    labels.into_iter().map(|(name, at)| (name, at.value.into())).gather()
 }
 
 /// Values that must differ, with the path of the first key that has each.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Map, Value as Json, json};
+use taximeter_collections::Gather as _;
 
 /// The version of JSON Schema that editors support best.
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
@@ -190,7 +191,7 @@ impl Schema {
             Self::Named { names, values } => {
                 let schema = values.json(path, effects);
                 let names = names.iter().map(|name| ((*name).to_owned(), schema.clone()));
-                let properties: Map<String, Json> = names.collect();
+                let properties: Map<String, Json> = names.gather();
                 json!({
                     "type": "object", "properties": properties, "additionalProperties": false,
                 })
@@ -213,7 +214,7 @@ fn map(keys: &[Key], path: &str, effects: Effects<'_>) -> Json {
             let schema = key.schema.json(&path, effects);
             (key.name.to_owned(), facts(schema, key, effects(&path)))
         })
-        .collect();
+        .gather();
     let map = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if required.is_empty() { map } else { with(map, "required", required) }
 }

@@ -184,7 +184,7 @@ impl Findings {
         debug_assert!(built.is_some() || !self.found.is_empty(), "nothing built, and no reason");
         match built {
             Some(built) if self.found.is_empty() => return Ok(built),
-            _ => self.found.sort_by_key(|found| found.at.start),
+            _ => taximeter_collections::sort_by_key(&mut self.found, |found| found.at.start),
         }
         let mistakes = self.found.into_iter().map(|found| Mistake {
             position: Some(position(text, &found.at, &self.secrets)),

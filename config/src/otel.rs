@@ -20,6 +20,7 @@ use crate::sampling::{Ratio, Sampling, sampler};
 use crate::secret::Secret;
 use crate::value::Value;
 use crate::values::{EndpointUrl, Gzip, HeaderText};
+use taximeter_collections::Gather as _;
 use unsupported::UNSUPPORTED;
 
 /// The port of collectors for gRPC.
@@ -263,7 +264,7 @@ fn resource(env: &mut Environment<'_>) -> BTreeMap<String, String> {
         }
         Ok(all)
     });
-    let mut resource: BTreeMap<_, _> = listed.into_iter().flat_map(|(all, _)| all).collect();
+    let mut resource: BTreeMap<_, _> = listed.into_iter().flat_map(|(all, _)| all).gather();
     if let Some((name, _)) = env.read(&["OTEL_SERVICE_NAME"], |text| Ok(text.to_owned())) {
         resource.insert("service.name".to_owned(), name);
     }

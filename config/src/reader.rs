@@ -7,6 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use taximeter_collections::Gather as _;
 use taximeter_pricing::MeterName;
 use taximeter_yaml::{Kind, MapKey, Node};
 
@@ -244,7 +245,7 @@ impl<T: Value> Read for Table<T> {
             }
             Some((key.name.clone(), Spanned::read(value, &path, reader)?))
         };
-        Some(Self(entries.into_iter().filter_map(read).collect()))
+        Some(Self(entries.into_iter().filter_map(read).gather()))
     }
 }
 
@@ -260,7 +261,7 @@ impl<T: Value> Read for ByMeter<T> {
             let value: Optional<Spanned<T>> = keys.take(meter.as_str(), reader);
             Some((meter, value.given()?))
         };
-        let read = Self(meters().filter_map(&mut take).collect());
+        let read = Self(meters().filter_map(&mut take).gather());
         let known: Vec<_> = meters().map(MeterName::as_str).collect();
         keys.finish(&known, reader);
         Some(read)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
+use taximeter_collections::Gather as _;
 use taximeter_pricing::{Allowance, Currency, Dated, GpuPrice, Money, TokenWeights};
 
 use crate::mistake::Invalid;
@@ -117,7 +118,7 @@ fn allowance(raw: RawAllowance, currency: Currency, reader: &mut Reader<'_>) -> 
     let tokens = raw.tokens.given().map(|table| table.0).unwrap_or_default();
     Allowance {
         money: raw.money.given().map(|at| in_currency(at, currency, reader)),
-        tokens: tokens.into_iter().map(|(meter, at)| (meter, at.value.get())).collect(),
+        tokens: tokens.into_iter().map(|(meter, at)| (meter, at.value.get())).gather(),
     }
 }
 

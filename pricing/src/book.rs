@@ -125,7 +125,7 @@ impl PriceBook {
     /// A row prices nothing while its currency has no exchange rate.
     #[must_use]
     pub fn in_currency(self, currency: Currency, mut exchange: Vec<ExchangeRate>) -> Self {
-        exchange.sort_by_key(|rate| Reverse(rate.since));
+        taximeter_collections::sort_by_key(&mut exchange, |rate| Reverse(rate.since));
         Self { number: next_number(), currency, exchange, ..self }
     }
 
@@ -260,7 +260,9 @@ pub(crate) fn day(at: Timestamp) -> Date {
 /// Within one book, rows with a provider come before rows without one, and later rows before
 /// earlier ones.
 fn by_preference(mut rows: Vec<Row>) -> Vec<Row> {
-    rows.sort_by_key(|row| (row.provider.is_none(), Reverse(row.from)));
+    taximeter_collections::sort_by_key(&mut rows, |row| {
+        (row.provider.is_none(), Reverse(row.from))
+    });
     rows
 }
 

@@ -323,7 +323,7 @@ impl ModelRun<'_> {
         if is_used && self.pass.is_none() && standard.states(MeterName::Requests) {
             beside.push((MeterName::Requests, Decimal::ONE));
         }
-        beside.sort_unstable_by_key(|(meter, _)| *meter);
+        taximeter_collections::sort_by_key(&mut beside, |(meter, _)| *meter);
         for (meter, quantity) in beside {
             let list = list.as_ref().and_then(|list| list.price_in_every_set(meter));
             let priced = match paid.price_in_every_set(meter) {
@@ -385,7 +385,7 @@ impl ModelRun<'_> {
         if !counted.is_empty() && self.pass.is_none() && tariff.states(MeterName::Requests) {
             counted.push((MeterName::Requests, Decimal::ONE));
         }
-        counted.sort_unstable_by_key(|(meter, _)| *meter);
+        taximeter_collections::sort_by_key(&mut counted, |(meter, _)| *meter);
         counted
     }
 

@@ -15,7 +15,7 @@ impl<T> Dated<T> {
     /// one in the list is in force.
     #[must_use]
     pub fn new(mut versions: Vec<(Option<Date>, T)>) -> Self {
-        versions.sort_by_key(|(since, _)| *since);
+        taximeter_collections::sort_by_key(&mut versions, |(since, _)| *since);
         Self { versions }
     }
 

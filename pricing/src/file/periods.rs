@@ -9,7 +9,7 @@ use crate::row::Row;
 /// of the row to change.
 pub(super) fn problem<'a, T: Copy>(rows: &[(T, &'a Row)]) -> Option<(T, String)> {
     let mut rows = rows.to_vec();
-    rows.sort_by_key(|(_, row)| row.from);
+    taximeter_collections::sort_by_key(&mut rows, |(_, row)| row.from);
     let mut earlier: Vec<&'a Row> = Vec::new();
     for (place, row) in rows {
         let Some(from) = row.from else {

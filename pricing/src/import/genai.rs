@@ -79,7 +79,7 @@ fn model(value: Value<'_>, provider: &str, importer: &mut Importer<'_>) {
         let mut has_patterns = false;
         names(matches, &mut base.aliases, &mut has_patterns);
         base.aliases.retain(|name| *name != id);
-        base.aliases.sort_unstable();
+        taximeter_collections::sort(&mut base.aliases);
         base.aliases.dedup();
         if has_patterns {
             importer.leave_out(matches, &called, "match", PATTERN);

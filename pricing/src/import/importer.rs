@@ -234,7 +234,7 @@ impl<'a> Importer<'a> {
         source: &'static str,
         file: &str,
     ) -> Result<Imported, ImportError> {
-        self.left_out.sort_by_key(|left_out| left_out.line);
+        taximeter_collections::sort_by_key(&mut self.left_out, |left_out| left_out.line);
         if self.taken == 0 && !self.left_out.is_empty() {
             let (file, mut left_out) = (file.to_owned(), self.left_out);
             left_out.retain(|one| one.field.is_none());

@@ -47,7 +47,7 @@ pub(super) fn read(root: Value<'_>, importer: &mut Importer<'_>) -> bool {
     }
     // A key that begins with its provider surely belongs to that provider. Bedrock's names come before
     // the same names at Mantle, its endpoint in one region, where they cost more.
-    models.sort_by_key(|(key, .., provider_name, name)| {
+    taximeter_collections::sort_by_key(&mut models, |(key, .., provider_name, name)| {
         (provider_name == MANTLE, key.len() == name.len())
     });
     for (key, value, members, provider_name, name) in models {

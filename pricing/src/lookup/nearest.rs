@@ -66,7 +66,7 @@ impl PriceBook {
                 })
             })
             .collect();
-        near.sort();
+        taximeter_collections::sort(&mut near);
         near.dedup();
         near.into_iter().take(most).map(|(_, name)| name).collect()
     }

@@ -156,7 +156,7 @@ impl LiveQuery {
             running.retain(|request| request.info.tenant.as_str() == tenant);
         }
         let now = clock::now();
-        running.sort_unstable_by_key(|request| {
+        taximeter_collections::sort_by_key(&mut running, |request| {
             Reverse(now.saturating_duration_since(request.info.started))
         });
         running.truncate(self.limit);

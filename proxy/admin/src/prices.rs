@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use taximeter_billing::Zone;
+use taximeter_collections::Gather as _;
 use taximeter_gateway::gateway::Gateway;
 use taximeter_pricing::{
     Effect, LongContext, NoRow, OffPeak, PriceBook, PriceMatch, Query, RateCard, Rates, Row,
@@ -272,7 +273,9 @@ fn none(book: &PriceBook, model: &str, provider: Option<&str>, at: Timestamp) ->
 pub(super) fn in_force(book: &PriceBook, part: &str, on: Date) -> Vec<Price> {
     let is_wanted = |row: &&Row| row.holds_on(on) && row.model.contains(part);
     let mut prices: Vec<_> = book.rows().filter(is_wanted).map(Price::from).collect();
-    prices.sort_by(|a, b| (&a.provider, &a.model).cmp(&(&b.provider, &b.model)));
+    taximeter_collections::sort_by(&mut prices, |a, b| {
+        (&a.provider, &a.model).cmp(&(&b.provider, &b.model))
+    });
     prices
 }
 
@@ -309,9 +312,9 @@ impl From<&Row> for Price {
                         let (times, rates) = (effect.times, rates(&effect.rates));
                         (word.clone(), EffectPrice { times, rates })
                     };
-                    (condition.as_str(), words.iter().map(effect).collect())
+                    (condition.as_str(), words.iter().map(effect).gather())
                 })
-                .collect(),
+                .gather(),
             without_rate: row.gaps(),
         }
     }
@@ -335,10 +338,10 @@ fn rates(rates: &Rates) -> BTreeMap<&'static str, UnitPrice> {
     let one = |(meter, price): (taximeter_pricing::MeterName, Decimal)| {
         (meter.as_str(), UnitPrice { price: price.normalize(), unit: meter.unit() })
     };
-    rates.iter().map(one).collect()
+    rates.iter().map(one).gather()
 }
 
 fn tiers(card: &RateCard) -> BTreeMap<&'static str, BTreeMap<&'static str, UnitPrice>> {
     let priced = |tier: ServiceTier| Some((tier.as_str(), rates(card.tiers.rates(tier)?)));
-    ServiceTier::ALL.into_iter().filter_map(priced).collect()
+    ServiceTier::ALL.into_iter().filter_map(priced).gather()
 }

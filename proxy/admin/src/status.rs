@@ -9,6 +9,7 @@ use axum::extract::State;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Number;
+use taximeter_collections::Gather as _;
 use taximeter_config::{Durability, Store, UpstreamUrl};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_gateway::live::RunningRequest;
@@ -437,9 +438,9 @@ fn store(gateway: &Gateway) -> StoreStatus {
 
 /// Every limit in force by its name.
 fn limits(gateway: &Gateway) -> BTreeMap<&'static str, Number> {
-    let mut limits: BTreeMap<_, _> = gateway.config.limits.values().into_iter().collect();
+    let mut limits: BTreeMap<_, _> = gateway.config.limits.values().into_iter().gather();
     // Where the file does not set these two, the memory of the container does.
     limits.insert("bodies_total_bytes_max", Some(Number::from(gateway.bodies_bytes_max())));
     limits.insert("memory_bytes_max", gateway.memory_bytes_max().map(Number::from));
-    limits.into_iter().filter_map(|(name, limit)| Some((name, limit?))).collect()
+    limits.into_iter().filter_map(|(name, limit)| Some((name, limit?))).gather()
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
+use taximeter_collections::Gather as _;
 use taximeter_pricing::{Allowance, Dated};
 
 use crate::bill::BillError;
@@ -162,7 +163,7 @@ impl Remaining {
             money: money.map(|money| money.amount).unwrap_or_default(),
             tokens: tokens
                 .map(|(meter, most)| (meter.as_str().to_owned(), (*most).into()))
-                .collect(),
+                .gather(),
         }
     }
 

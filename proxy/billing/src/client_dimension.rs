@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use taximeter_collections::Gather as _;
 use taximeter_ledger::Dimensions;
 
 /// One property that the client of a request says.
@@ -32,7 +33,7 @@ impl ClientDimension {
         let fixed = [Self::Session, Self::Agent, Self::Client, Self::EndUser];
         let tags = dimensions.tags.keys().map(|name| Self::Tag(name.clone()));
         let value = |of: Self| of.value(dimensions).map(|value| (of, value));
-        fixed.into_iter().chain(tags).filter_map(value).collect()
+        fixed.into_iter().chain(tags).filter_map(value).gather()
     }
 
     /// The value of a request. `None` if its client says none.
@@ -108,7 +109,7 @@ impl SplitBy {
         let value = |dimension: &ClientDimension| {
             dimension.value(dimensions).map(|value| (dimension.clone(), value.to_owned()))
         };
-        self.0.iter().filter_map(value).collect()
+        self.0.iter().filter_map(value).gather()
     }
 }
 

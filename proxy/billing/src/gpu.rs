@@ -286,7 +286,7 @@ fn in_proportion<K>(whole: u128, weights: Vec<(K, Weight)>) -> Vec<(K, u128)> {
         })
         .collect();
     let given: u128 = parts.iter().map(|(_, part, _)| part).sum();
-    parts.sort_by_key(|(_, _, lost)| Reverse(*lost));
+    taximeter_collections::sort_by_key(&mut parts, |(_, _, lost)| Reverse(*lost));
     let left = usize::try_from(whole.saturating_sub(given)).unwrap_or(usize::MAX);
     for (_, part, _) in parts.iter_mut().take(left) {
         *part += 1;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
+use taximeter_collections::Gather as _;
 use taximeter_pricing::Source;
 
 use crate::closing::PeriodStatus;
@@ -200,7 +201,7 @@ impl Invoicer {
                 add_to(&mut totals, currency, *amount)?;
             }
         }
-        tenants.sort_by_key(|part| {
+        taximeter_collections::sort_by_key(&mut tenants, |part| {
             (Reverse(part.totals.values().max().copied()), part.tenant.clone())
         });
         let provisional =
@@ -222,7 +223,7 @@ impl Invoicer {
             let recent = self.recent.get(currency).copied().unwrap_or_default();
             Some((currency.clone(), total.checked_add(coming(recent)?)?))
         };
-        totals.iter().filter_map(forecast).collect()
+        totals.iter().filter_map(forecast).gather()
     }
 }
 

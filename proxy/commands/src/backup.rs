@@ -107,7 +107,7 @@ impl<W: Write> Copy<'_, W> {
         let mut entries = fs::read_dir(dir)
             .and_then(Iterator::collect::<io::Result<Vec<_>>>)
             .with_context(|| format!("cannot read {}", dir.display()))?;
-        entries.sort_by_key(fs::DirEntry::file_name);
+        taximeter_collections::sort_by_key(&mut entries, fs::DirEntry::file_name);
         for entry in entries {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name

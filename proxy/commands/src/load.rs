@@ -197,7 +197,7 @@ fn price_files(path: &Path) -> io::Result<Vec<PathBuf>> {
             files.push(file);
         }
     }
-    files.sort_unstable();
+    taximeter_collections::sort(&mut files);
     Ok(files)
 }
 

@@ -120,7 +120,7 @@ fn merging(day: &DayState, policy: &SealPolicy) -> Option<Step> {
         return None;
     }
     // The smallest ones, so that no request is written again often.
-    parts.sort_by_key(|part| (part.bytes, part.number));
+    taximeter_collections::sort_by_key(&mut parts, |part| (part.bytes, part.number));
     parts.truncate(MERGED_MAX);
     merge(&parts, false)
 }

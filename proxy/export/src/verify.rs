@@ -11,6 +11,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, Format, SequenceRange};
+use taximeter_collections::Gather as _;
 use taximeter_store::Store;
 use taximeter_store::terms::{Scope, Terms};
 use taximeter_store::verify::{Findings, VerifyError};
@@ -214,7 +215,7 @@ fn compare(manifest: &Manifest, ledger: &LedgerSums, terms: &Terms, findings: &m
         return;
     }
     let sums = manifest.sums.iter().map(|(currency, sum)| (currency.clone(), sum.billed_cost));
-    let sums: Money = sums.collect();
+    let sums: Money = sums.gather();
     if is_records(manifest) {
         compare_money("the export adds up to", &sums, &ledger.posted, findings);
         compare_money(

@@ -184,7 +184,7 @@ impl Known {
         };
         let mut whole: Vec<_> =
             self.subjects.iter().filter(|subject| !is_coarser(subject)).collect();
-        whole.sort_unstable();
+        taximeter_collections::sort(&mut whole);
         whole.into_iter().map(|subject| (subject, above(subject))).collect()
     }
 

@@ -51,7 +51,9 @@ impl ChargeSum {
         let model = self.model.flatten().filter(|_| !self.has_models);
         let cost = self.cost.filter(|_| !self.is_lost).map(|mut cost| {
             cost.at_least = self.is_part;
-            cost.lines.sort_by_key(|line| (line.model.clone(), place(&line.meter)));
+            taximeter_collections::sort_by_key(&mut cost.lines, |line| {
+                (line.model.clone(), place(&line.meter))
+            });
             for line in cost.lines.iter_mut().filter(|line| line.model == model) {
                 line.model = None;
                 line.price_match = None;

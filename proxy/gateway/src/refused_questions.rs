@@ -73,7 +73,7 @@ impl RefusedQuestions {
         let refusals = self.lock();
         let lasting = refusals.iter().filter(|(_, refused)| refused.lasts(now));
         let mut all: Vec<_> = lasting.map(|(asked, refused)| (asked.clone(), *refused)).collect();
-        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        taximeter_collections::sort_by(&mut all, |(one, _), (other, _)| one.cmp(other));
         all
     }
 

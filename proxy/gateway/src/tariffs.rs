@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
+use taximeter_collections::Gather as _;
 use taximeter_ledger::{Charge, Record, RecordCost, RecordLine, UnknownCost, UnknownCostReason};
 use taximeter_pricing::{
     Contract, Cost, CostLine, GpuPrice, MeterName, Modalities, Pass, PriceBook, PriceError,
@@ -180,7 +181,7 @@ fn short(usage: &Usage) -> Usage {
     let few = |tokens: Option<u64>, most: u64| tokens.map(|tokens| tokens.min(most));
     let modalities = usage.modalities.as_deref().map(|modalities| {
         let named = modalities.named().into_iter().map(|(name, tokens)| (name, tokens.min(1)));
-        Box::new(Modalities::from(&named.collect::<BTreeMap<_, _>>()))
+        Box::new(Modalities::from(&named.gather::<BTreeMap<_, _>>()))
     });
     let passes = usage.passes.iter();
     let passes =

@@ -367,7 +367,9 @@ pub(super) fn append(file: &dyn OpenFile, mut bytes: &[u8]) -> io::Result<()> {
 pub(super) fn list(dir: &Path, disk: &dyn Disk) -> io::Result<Vec<(u64, PathBuf)>> {
     let segment = |path: PathBuf| Some((first_seq(&path)?, path));
     let mut segments: Vec<_> = disk.list(dir)?.into_iter().filter_map(segment).collect();
-    segments.sort_unstable_by_key(|(first, path)| (*first, is_compressed(path)));
+    taximeter_collections::sort_by_key(&mut segments, |(first, path)| {
+        (*first, is_compressed(path))
+    });
     segments.dedup_by_key(|(first, _)| *first);
     Ok(segments)
 }

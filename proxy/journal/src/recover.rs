@@ -264,7 +264,7 @@ impl Recovery {
         let (mut frames, mut payload) = (Vec::new(), Vec::new());
         let mut framer = Framer::new(journal_dir.ledger, end);
         let mut open: Vec<_> = open.into_values().collect();
-        open.sort_unstable_by_key(|open| open.reserve.seq);
+        taximeter_collections::sort_by_key(&mut open, |open| open.reserve.seq);
         // What it has used may have been in an entry that is lost.
         let is_whole = self.losses.is_empty() && self.rejected.is_empty();
         for open in open {
@@ -397,7 +397,7 @@ impl Found {
             dropped.push((open.reserve.clone(), fault));
             false
         });
-        dropped.sort_unstable_by_key(|(framed, _)| framed.seq);
+        taximeter_collections::sort_by_key(&mut dropped, |(framed, _)| framed.seq);
         dropped
     }
 }

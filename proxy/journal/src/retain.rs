@@ -314,7 +314,7 @@ fn removable(dir: &Path, done: (u64, u64)) -> Result<Vec<Removable>, JournalErro
             history.push((ended, Removable { kind, path, bytes, files: 1 }));
         }
     }
-    history.sort_by_key(|(ended, _)| *ended);
+    taximeter_collections::sort_by_key(&mut history, |(ended, _)| *ended);
     Ok(history.into_iter().map(|(_, part)| part).collect())
 }
 

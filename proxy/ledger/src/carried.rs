@@ -39,7 +39,7 @@ pub struct CarriedRequest {
 impl CarriedRequest {
     /// The frames with which a segment of `ledger` carries `requests` over, appended to `out`.
     pub fn append_all(mut requests: Vec<Self>, ledger: LedgerId, out: &mut Vec<u8>) {
-        requests.sort_unstable_by_key(|request| request.reserve.seq);
+        taximeter_collections::sort_by_key(&mut requests, |request| request.reserve.seq);
         let progress = requests.iter().filter(|request| request.progress.is_some()).count();
         let count = u32::try_from(requests.len() + progress).unwrap_or(u32::MAX);
         let seed = ledger.seed();

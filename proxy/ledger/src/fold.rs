@@ -237,7 +237,9 @@ impl Replay {
     #[must_use]
     pub fn open(&self) -> Vec<&OpenReservation> {
         let mut open: Vec<_> = self.open.values().collect();
-        open.sort_unstable_by_key(|open| (open.reserve.started_at, open.reserve.id));
+        taximeter_collections::sort_by_key(&mut open, |open| {
+            (open.reserve.started_at, open.reserve.id)
+        });
         open
     }
 

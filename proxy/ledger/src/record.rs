@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
+use taximeter_collections::Gather as _;
 use taximeter_pricing::{Condition, Flag, Member, Modalities, Pass, Source, Usage};
 use utoipa::ToSchema;
 
@@ -274,12 +275,12 @@ impl RecordUsage {
     pub fn counted(input_tokens: Option<u64>, output_tokens: Option<u64>, flags: &[Flag]) -> Self {
         let numbers = [(Member::InputTokens, input_tokens), (Member::OutputTokens, output_tokens)];
         let members = numbers.into_iter().filter_map(|(member, number)| number.map(|_| member));
-        let sources: BTreeMap<_, _> = members.map(|member| (member, Source::Counted)).collect();
+        let sources: BTreeMap<_, _> = members.map(|member| (member, Source::Counted)).gather();
         let flags = if sources.is_empty() { &[] } else { flags };
         let flagged = sources.keys().filter(|_| !flags.is_empty());
         Self {
             source: if sources.is_empty() { Source::Unknown } else { Source::Counted },
-            flagged: flagged.map(|member| (*member, flags.to_vec())).collect(),
+            flagged: flagged.map(|member| (*member, flags.to_vec())).gather(),
             flags: flags.to_vec(),
             sources,
             input_tokens,

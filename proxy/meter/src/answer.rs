@@ -1,5 +1,6 @@
 //! Collects what one answer says, event by event.
 
+use taximeter_collections::Gather as _;
 use taximeter_pricing::{Flag, Member, Usage};
 
 use crate::calls::Calls;
@@ -187,7 +188,7 @@ impl Answer {
         let flagged = counted
             .into_iter()
             .filter_map(|(member, tokens)| tokens.map(|_| (member, [Flag::TokenIds].into())));
-        Some(Reported { flagged: flagged.collect(), usage, flags: vec![Flag::TokenIds] })
+        Some(Reported { flagged: flagged.gather(), usage, flags: vec![Flag::TokenIds] })
     }
 
     /// A running total that still says zero although text has passed says nothing, on a stream that

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use taximeter_collections::Gather as _;
 use taximeter_json::{Condensed, Nesting};
 
 use crate::answer::Answer;
@@ -209,7 +210,7 @@ impl AnswerReader {
             ending,
             dialect: self.detector.dialect(),
             reported_cost: answer.reports.cost().or(answer.asked),
-            counted_units: images.map(|images| ("images".to_owned(), images.into())).collect(),
+            counted_units: images.map(|images| ("images".to_owned(), images.into())).gather(),
             calls: answer.reports.untold(answer.calls.units(is_whole), is_whole),
             tools: tools.into_named(),
             is_compaction: answer.compacts,

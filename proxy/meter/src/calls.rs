@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use rust_decimal::Decimal;
+use taximeter_collections::Gather as _;
 use taximeter_pricing::{Pass, Usage};
 
 use crate::dialect::Reasoning;
@@ -230,7 +231,7 @@ impl Calls {
             .iter()
             .filter(|(unit, _)| *unit != PICTURES)
             .map(|(unit, tally)| (unit, self.count(tally, is_whole)))
-            .collect();
+            .gather();
         for (unit, told) in self.told.iter().filter(|(unit, _)| *unit != PICTURES) {
             let seen = units.get(unit).copied().unwrap_or(0);
             units.insert(unit, if is_whole { *told } else { seen.max(*told) });
@@ -241,7 +242,7 @@ impl Calls {
             Some(memory) if unit == CONTAINERS => format!("code_interpreter_{memory}_sessions"),
             _ => unit.to_owned(),
         };
-        made.map(|(unit, count)| (named(unit), count.into())).collect()
+        made.map(|(unit, count)| (named(unit), count.into())).gather()
     }
 
     /// How many there were of each tool that is known by a name of its own.

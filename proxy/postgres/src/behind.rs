@@ -43,7 +43,7 @@ pub(super) fn behind(link: &Link, asked: &Behind<'_>, limit: usize) -> Result<En
         page.through = complete(&mut completions, |entry| entry.seq, (limit, page.through));
         completions.retain(|entry| completes(&entry.what));
         page.entries.append(&mut completions);
-        page.entries.sort_unstable();
+        taximeter_collections::sort(&mut page.entries);
         page.entries.retain(|entry| entry.seq <= page.through);
         page.through = complete(&mut page.entries, |entry| entry.seq, (limit, page.through));
     }

@@ -74,7 +74,7 @@ impl Gone {
         let mut gone = Self::default();
         let Some(last) = last else { return Ok(gone) };
         let mut days: Vec<_> = admissions.map(day_of).filter(|day| *day <= last).collect();
-        days.sort_unstable();
+        taximeter_collections::sort(&mut days);
         days.dedup();
         if days.is_empty() {
             return Ok(gone);

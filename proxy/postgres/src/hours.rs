@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 use taximeter_billing::{Hour, HourKey, LineKey, Period, Sums};
+use taximeter_collections::Gather as _;
 use taximeter_database::batch::Hours;
 use taximeter_database::granularity::{Gathering, Granularity, Numbered};
 use tokio_postgres::Row;
@@ -215,7 +216,7 @@ fn write(link: &Link, sums: &BTreeMap<HourPart, Hour>) -> Result<(), Fault> {
     let numbers = line_numbers(link, sums.values().flat_map(|hour| hour.lines.keys()))?;
     let quantities = sums.values().map(|hour| {
         let numbered = hour.lines.iter().filter_map(|(l, q)| Some((*numbers.get(l)?, *q)));
-        json(&numbered.collect::<Quantities>())
+        json(&numbered.gather::<Quantities>())
     });
     let quantities = quantities.collect::<Result<Vec<_>, _>>()?;
     let place = |of: fn(&HourPart) -> i64| sums.keys().map(of).collect::<Vec<_>>();

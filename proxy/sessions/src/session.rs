@@ -108,7 +108,7 @@ impl SessionBuilder {
     #[must_use]
     pub fn finish(self, tenant: &str, session: &str) -> Option<Session> {
         let Self { mut requests, currency, left_out } = self;
-        requests.sort_by_key(Request::order);
+        taximeter_collections::sort_by_key(&mut requests, Request::order);
         let (first, last) = (requests.first()?.order(), requests.last()?.order());
         let currency = currency.as_deref();
         let turns = turns::turns(&requests, currency);
@@ -160,7 +160,9 @@ impl Session {
         let mut cheapest: Vec<_> =
             self.turns.iter().map(|turn| (turn.sums.owed(), turn.number)).collect();
         // Of turns that cost the same, the later ones go.
-        cheapest.sort_unstable_by_key(|(cost, number)| (*cost, std::cmp::Reverse(*number)));
+        taximeter_collections::sort_by_key(&mut cheapest, |(cost, number)| {
+            (*cost, std::cmp::Reverse(*number))
+        });
         let gone: BTreeSet<_> =
             cheapest.into_iter().take(excess).map(|(_, number)| number).collect();
         self.turns.retain(|turn| !gone.contains(&turn.number));

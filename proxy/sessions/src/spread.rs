@@ -21,7 +21,7 @@ pub struct Spread {
 impl Spread {
     /// The spread of these times. `None` of none.
     pub(crate) fn of(mut times: Vec<f64>) -> Option<Self> {
-        times.sort_unstable_by(f64::total_cmp);
+        taximeter_collections::sort_by(&mut times, f64::total_cmp);
         // The nearest rank: a time that was really measured.
         let at = |percent: usize| {
             times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied()

@@ -33,7 +33,7 @@ pub(crate) fn longest(requests: &[Request]) -> Vec<Stall> {
         .iter()
         .filter_map(|request| Some((request.longest_stall.filter(|stall| *stall > 0.0)?, request)))
         .collect();
-    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    taximeter_collections::sort_by(&mut found, |(a, _), (b, _)| b.total_cmp(a));
     let stall = |(seconds, request): (f64, &Request)| Stall {
         id: request.id,
         started_at: request.started_at,

@@ -253,7 +253,7 @@ impl Page<'_> {
             let _ = writeln!(out, "Longest stalls: {}.", stalls.join(", "));
         }
         let mut tools: Vec<_> = session.tools.iter().collect();
-        tools.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        taximeter_collections::sort_by_key(&mut tools, |(_, count)| std::cmp::Reverse(**count));
         let tools = tools.into_iter().map(|(name, count)| format!("{} × {count}", printable(name)));
         let units = session.units.iter();
         let units =

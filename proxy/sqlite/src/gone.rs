@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
+use taximeter_collections::Gather as _;
 use taximeter_database::day::{DAY_MICROS, date_of, day_of};
 use taximeter_database::gone::{GoneCause, GoneDay, GoneFile};
 use taximeter_ledger::{Correction, LedgerId, Place};
@@ -27,7 +28,7 @@ pub(super) struct Gone(BTreeMap<i64, BTreeMap<LedgerId, u64>>);
 impl Gone {
     pub(super) fn read(connection: &Connection) -> rusqlite::Result<Self> {
         let days = all(connection)?.into_iter();
-        Ok(Self(days.map(|row| (row.day, row.ledgers)).collect()))
+        Ok(Self(days.map(|row| (row.day, row.ledgers)).gather()))
     }
 
     /// Whether this request was here and has gone. It was admitted at `at`.

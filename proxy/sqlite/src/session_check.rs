@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Row};
+use taximeter_collections::Gather as _;
 use taximeter_database::post::Post;
 use taximeter_database::sessions::{NewSessions, SessionDay, session_of};
 use taximeter_sessions::{DaySum, DueSum};
@@ -54,7 +55,7 @@ impl<'a> SessionCheck<'a> {
     pub(super) fn begin(connection: &'a Connection) -> rusqlite::Result<Self> {
         connection.execute_batch(BEGIN)?;
         let files = days::all_sessions(connection)?.into_iter();
-        let files = files.map(|file| (file.day, file)).collect();
+        let files = files.map(|file| (file.day, file)).gather();
         Ok(Self { connection, files, day: None, gathered: BTreeMap::new(), wrong: Vec::new() })
     }
 

@@ -203,7 +203,7 @@ impl OfDays<'_> {
             found.extend(of_day.into_iter().map(|(tenant, sum)| (tenant, day, sum)));
         }
         // Those of a tenant stay in the order of their days.
-        found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+        taximeter_collections::sort_by(&mut found, |(a, ..), (b, ..)| a.cmp(b));
         let _ =
             found.into_iter().try_for_each(|(tenant, day, sum)| visit(day, &tenant, session, sum));
         Ok(())
@@ -227,7 +227,7 @@ impl OfDays<'_> {
             sources.push((*day, Source::Rows(self.rows(*day, statement)?)));
         }
         // What is of one day is together, and its file comes first.
-        sources.sort_by_key(|(day, _)| *day);
+        taximeter_collections::sort_by_key(&mut sources, |(day, _)| *day);
         let mut next = BinaryHeap::with_capacity(sources.len());
         for (at, (day, source)) in sources.iter_mut().enumerate() {
             next.extend(source.take(self.days, (*day, at))?);

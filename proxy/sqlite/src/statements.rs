@@ -56,7 +56,7 @@ fn texts(path: &Path, wants: impl Fn(&StatementFile) -> bool) -> Result<Vec<Stri
         Some(StatementFile { series, number, path: entry.path() })
     };
     let mut files: Vec<_> = listed.iter().filter_map(file).filter(wants).collect();
-    files.sort();
+    taximeter_collections::sort(&mut files);
     let text = |StatementFile { path, .. }: &StatementFile| {
         fs::read_to_string(path).map_err(|source| unavailable(path, source))
     };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use taximeter_billing::{Closing, LostRequests, Period, Zone};
+use taximeter_collections::Gather as _;
 use taximeter_database::database::{AdmissionKey, Filter, SoundHours};
 use taximeter_database::error::StoreError;
 use taximeter_database::gone::GoneDay;
@@ -22,7 +23,7 @@ impl GoneDays {
     /// Errors: `Damaged`, `Unavailable`.
     pub(super) fn of(store: &mut Store) -> Result<Self, StoreError> {
         let days = store.gone_days()?.into_iter();
-        Ok(Self(days.map(|gone| (gone.day, gone)).collect()))
+        Ok(Self(days.map(|gone| (gone.day, gone)).gather()))
     }
 
     /// Whether the day of `at` has no details.

@@ -44,7 +44,9 @@ impl Store {
             })?;
         }
         let mut answered: Vec<_> = answered.into_iter().collect();
-        answered.sort_by_key(|(_, requests)| std::cmp::Reverse(*requests));
+        taximeter_collections::sort_by_key(&mut answered, |(_, requests)| {
+            std::cmp::Reverse(*requests)
+        });
         answered.iter().for_each(|(name, _)| found.add(name));
         Ok(found.names)
     }

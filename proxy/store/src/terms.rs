@@ -8,6 +8,7 @@ use taximeter_billing::{
     Allowances, BillError, Credit, GpuShares, Hour, HourKey, Period, PeriodError, RequestRun,
     SplitBy, Unit, Zone, hour_of,
 };
+use taximeter_collections::Gather as _;
 use taximeter_config::{Config, Upstream};
 use taximeter_pricing::{Allowance, Dated, GpuPrice};
 
@@ -83,7 +84,7 @@ impl Terms {
         Self {
             allowances: tenants
                 .filter_map(|tenant| Some((tenant.name.clone(), tenant.allowance.clone()?)))
-                .collect(),
+                .gather(),
             gpus: config.upstreams.iter().flat_map(gpus).collect(),
         }
     }
@@ -132,7 +133,7 @@ impl Terms {
     ) -> Result<Vec<Credit>, E> {
         let mut cuts = scope.period.starts(scope.unit, scope.zone)?;
         cuts.extend(cut);
-        cuts.sort();
+        taximeter_collections::sort(&mut cuts);
         let owes_share = |key: &HourKey| self.gpus.iter().any(|gpus| gpus.upstream == key.upstream);
         let is_hourly =
             |key: &HourKey| owes_share(key) || self.allowances.contains_key(&key.tenant);

@@ -13,6 +13,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 use regex::Regex;
 use serde_json::Value;
+use taximeter_collections::Gather as _;
 use taximeter_config::{Capture, Content};
 use taximeter_meter::{Asked, Transcript, Wire};
 
@@ -199,7 +200,7 @@ fn redacted(value: Value, terms: &Content) -> Value {
             let member = |(name, value): (String, Value)| {
                 (redacted_text(&name, terms).into_owned(), redacted(value, terms))
             };
-            Value::Object(members.into_iter().map(member).collect())
+            Value::Object(members.into_iter().map(member).gather())
         }
         Value::Number(number) => {
             let digits = number.to_string();
@@ -283,7 +284,7 @@ fn shortened(value: &Value, longest: usize) -> Value {
         Value::Object(members) => {
             let member =
                 |(name, value): (&String, &Value)| (name.clone(), shortened(value, longest));
-            Value::Object(members.iter().map(member).collect())
+            Value::Object(members.iter().map(member).gather())
         }
         other => other.clone(),
     }

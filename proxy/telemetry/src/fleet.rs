@@ -85,7 +85,7 @@ fn labels_of(instrument: Instrument, labels: &[(String, String)]) -> Vec<Label> 
         spec.has(key).then(|| Label::new(*key, value.clone()))
     });
     let mut known: Vec<_> = known.collect();
-    known.sort();
+    taximeter_collections::sort(&mut known);
     known
 }
 

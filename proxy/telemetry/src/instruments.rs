@@ -384,7 +384,7 @@ impl Instruments {
         self.registry.visit_histograms(|key, series| {
             push(key, Reading::Distribution(series.clone()));
         });
-        all.sort_unstable_by(|(left, a), (right, b)| {
+        taximeter_collections::sort_by(&mut all, |(left, a), (right, b)| {
             left.cmp(right).then_with(|| a.labels().cmp(b.labels()))
         });
         all

@@ -338,7 +338,7 @@ fn own_labels(reading: &Reading) -> impl Iterator<Item = (&str, &str)> {
 fn labels<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut sorted: Vec<_> =
         pairs.map(|(key, value)| format!("{}=\"{}\"", escaped(key), quoted(value))).collect();
-    sorted.sort_unstable();
+    taximeter_collections::sort(&mut sorted);
     sorted.join(",")
 }
 

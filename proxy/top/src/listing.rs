@@ -112,7 +112,7 @@ pub(super) fn of_names(
     rows: Range<usize>,
 ) -> Listing {
     let mut sorted: Vec<_> = all.iter().collect();
-    sorted.sort_by(|one, other| compared(screen.order, one, other));
+    taximeter_collections::sort_by(&mut sorted, |one, other| compared(screen.order, one, other));
     let table =
         TableSpec { what, figures: &RATES, nothing: "no requests yet", name: |row| &row.name };
     table.listing(snapshot, &sorted, columns, rows)
@@ -127,7 +127,7 @@ pub(super) fn of_running(
 ) -> Listing {
     let mut sorted: Vec<_> = snapshot.requests.iter().collect();
     let age = |one: &Running, other: &Running| other.duration.total_cmp(&one.duration);
-    sorted.sort_by(|one, other| match screen.running_order {
+    taximeter_collections::sort_by(&mut sorted, |one, other| match screen.running_order {
         RunningOrder::Age => age(one, other),
         RunningOrder::Tokens => {
             other.output_tokens.cmp(&one.output_tokens).then_with(|| age(one, other))

@@ -194,7 +194,7 @@ fn refuse_twice(
     products: &[usize],
 ) -> Result<(), Unsupported> {
     let mut ids = ids.to_vec();
-    ids.sort_unstable();
+    taximeter_collections::sort(&mut ids);
     if ids.array_windows().any(|[one, other]| one == other) {
         return Err(Unsupported("model.vocab has a number twice".to_owned()));
     }

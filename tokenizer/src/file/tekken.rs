@@ -8,6 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use foldhash::fast::FixedState;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use taximeter_collections::Gather as _;
 
 use super::beside::beside;
 use super::joints::Joints;
@@ -206,7 +207,7 @@ fn to_json(raw: &RawTekken<'_>, tokens: &[Vec<u8>], within: Option<&Substrings<'
     let merges: Vec<[String; 2]> =
         merges.map(|(left, right)| [spell(left), spell(right)]).collect();
     let vocab: serde_json::Map<_, _> =
-        kept.iter().map(|&(token, rank)| (spell(token), rank.into())).collect();
+        kept.iter().map(|&(token, rank)| (spell(token), rank.into())).gather();
     let split = json!({"type": "Split", "pattern": {"Regex": raw.config.pattern},
         "behavior": "Isolated", "invert": false});
     let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,

@@ -94,7 +94,7 @@ impl Writer {
         let mut empty = true;
         let mut keys: Vec<Value> = object.try_iter()?.collect();
         if self.sorted {
-            keys.sort();
+            taximeter_collections::sort(&mut keys);
         }
         for key in keys {
             self.next(&mut empty);

@@ -76,7 +76,7 @@ impl Latency {
         for times in
             [&mut self.first_token, &mut self.per_token, &mut self.stall, &mut self.duration]
         {
-            times.sort_by(f64::total_cmp);
+            taximeter_collections::sort_by(times, f64::total_cmp);
         }
         self
     }

@@ -235,7 +235,9 @@ fn in_order<'a>(rates: &'a BTreeMap<&'static str, UnitPrice>) -> Vec<(&'a str, &
         ["input", "cache_read", "cache_write", "cache_write_long", "output", "reasoning"];
     let rank = |meter: &str| ORDER.iter().position(|known| *known == meter);
     let mut sorted: Vec<_> = rates.iter().map(|(meter, rate)| (*meter, rate)).collect();
-    sorted.sort_by_key(|(meter, _)| (rank(meter).unwrap_or(ORDER.len()), *meter));
+    taximeter_collections::sort_by_key(&mut sorted, |(meter, _)| {
+        (rank(meter).unwrap_or(ORDER.len()), *meter)
+    });
     sorted
 }
 

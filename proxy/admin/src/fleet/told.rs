@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use taximeter_collections::Gather as _;
 use taximeter_fleet::{Distribution, Identity, Percentile, Series, Unknown, Value};
 use utoipa::ToSchema;
 
@@ -143,7 +144,7 @@ impl FleetUnknown {
 /// Whom something is about, and what else tells it apart.
 pub(crate) fn labels(who: &Identity, more: &[(String, String)]) -> BTreeMap<String, String> {
     let who = who.iter().map(|(field, value)| (field.name().to_owned(), value.to_owned()));
-    who.chain(attributes(more)).collect()
+    who.chain(attributes(more)).gather()
 }
 
 fn attributes(all: &[(String, String)]) -> impl Iterator<Item = (String, String)> {

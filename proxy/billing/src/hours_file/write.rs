@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use taximeter_collections::Gather as _;
 use taximeter_columnar::{KeptWriter, Layout, ROWS_MAX, RowWriter, Rows, Sealed, WriteError, hex};
 
 use super::columns::{ExactSums, FIELDS, FOOTER_KEY, FORMAT, canonical, discount, fits, has_room};
@@ -89,7 +90,7 @@ impl Seen {
             last: self.last.map(|key| key.hour),
             rows: self.rows,
             sha256: hex(&self.content.finalize()),
-            costs: costs.filter_map(|(currency, sum)| Some((currency, sum?))).collect(),
+            costs: costs.filter_map(|(currency, sum)| Some((currency, sum?))).gather(),
             ..footer
         }
     }

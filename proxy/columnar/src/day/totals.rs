@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
 use sha2::{Digest as _, Sha256};
+use taximeter_collections::Gather as _;
 use taximeter_ledger::{LedgerId, Place, Record};
 
 use super::footer::{Footer, LedgerRange};
@@ -34,7 +35,7 @@ impl DayTotals {
     pub(super) fn tell(self, footer: &mut Footer) {
         footer.ledgers = self.ledgers.into_values().collect();
         let costs = self.costs.into_iter();
-        footer.costs = costs.filter_map(|(currency, sum)| Some((currency, sum?))).collect();
+        footer.costs = costs.filter_map(|(currency, sum)| Some((currency, sum?))).gather();
         footer.sha256 = hex(&self.content.finalize());
     }
 }

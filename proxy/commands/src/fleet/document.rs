@@ -1,6 +1,7 @@
 //! A reading in JSON.
 
 use serde_json::{Map, Value, json};
+use taximeter_collections::Gather as _;
 use taximeter_control::exposition::Exposition;
 use taximeter_fleet::{
     Distribution, Identity, Measured, Percentile, Program, Reading, Unknown, Value as Is,
@@ -94,5 +95,5 @@ fn unknown(unknown: &Unknown) -> Value {
 fn labels(identity: &Identity, attributes: &[(String, String)]) -> Value {
     let identity = identity.iter().map(|(field, value)| (field.name().to_owned(), json!(value)));
     let attributes = attributes.iter().map(|(name, value)| (name.clone(), json!(value)));
-    Value::Object(identity.chain(attributes).collect::<Map<_, _>>())
+    Value::Object(identity.chain(attributes).gather::<Map<_, _>>())
 }

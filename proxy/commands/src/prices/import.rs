@@ -62,7 +62,9 @@ pub(super) fn tell(imported: &Imported, err: &mut impl Write) -> anyhow::Result<
     }
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     // Whole models come first, then the most frequent reasons.
-    reasons.sort_by_key(|((field, _), of)| (field.is_some(), std::cmp::Reverse(of.len())));
+    taximeter_collections::sort_by_key(&mut reasons, |((field, _), of)| {
+        (field.is_some(), std::cmp::Reverse(of.len()))
+    });
     let mut table = table(&["skipped", "models", "reason", "examples"]);
     for ((field, why), of) in reasons {
         let examples =

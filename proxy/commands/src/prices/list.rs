@@ -30,7 +30,7 @@ pub(super) fn list(
     let of_filter = |row: &&Row| row.holds_on(today) && row.model.contains(filter);
     let mut rows: Vec<&Row> = book.rows().filter(of_filter).collect();
     // The first row of a model is the one in force.
-    rows.sort_by_key(|row| (&row.provider, &row.model));
+    taximeter_collections::sort_by_key(&mut rows, |row| (&row.provider, &row.model));
     rows.dedup_by_key(|row| (&row.provider, &row.model));
     for row in &rows {
         let mut cells = vec![row.provider.clone().unwrap_or_default(), row.model.clone()];

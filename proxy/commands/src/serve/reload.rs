@@ -45,7 +45,7 @@ impl Source {
         if let Ok(config) = &config {
             files.extend(load::named_by(config));
         }
-        files.sort_unstable();
+        taximeter_collections::sort(&mut files);
         files.dedup();
         (files, config)
     }
@@ -164,7 +164,7 @@ fn read(
         if next.is_err() {
             // A file with mistakes may name fewer files than it should.
             found.extend(files.iter().cloned());
-            found.sort_unstable();
+            taximeter_collections::sort(&mut found);
             found.dedup();
         }
         if found == files || readings == READINGS_MAX {

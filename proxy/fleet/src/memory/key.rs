@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use taximeter_collections::Gather as _;
+
 use crate::identity::{Field, Identity};
 use crate::memory::statistic::Statistic;
 use crate::pool::What;
@@ -45,7 +47,7 @@ impl SampleKey {
     pub fn of(target: &str, what: &What, who: &Identity) -> Self {
         let of_who = who.iter().map(|(field, value)| (field.name(), value));
         let more = what.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let labels: BTreeMap<&str, &str> = more.chain(of_who).collect();
+        let labels: BTreeMap<&str, &str> = more.chain(of_who).gather();
         Self {
             quantity: what.quantity.name.to_owned(),
             target: target.to_owned(),

@@ -221,7 +221,7 @@ pub(super) fn key(
     key.clear();
     let _ = write!(key, "{}\u{1}{who}", quantity.name);
     let mut sorted: Vec<_> = attributes.iter().collect();
-    sorted.sort_unstable();
+    taximeter_collections::sort(&mut sorted);
     for (name, value) in sorted {
         let _ = write!(key, "\u{3}{name}\u{2}{value}");
     }

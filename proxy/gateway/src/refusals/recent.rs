@@ -46,7 +46,9 @@ impl Recent {
 
     pub(super) fn newest_first(&self) -> Vec<RefusedRequest> {
         let mut all: Vec<_> = self.0.values().flatten().cloned().collect();
-        all.sort_by_key(|refused| std::cmp::Reverse((refused.at, refused.id)));
+        taximeter_collections::sort_by_key(&mut all, |refused| {
+            std::cmp::Reverse((refused.at, refused.id))
+        });
         all
     }
 }

@@ -69,7 +69,7 @@ fn counts(kinds: &HashMap<RefusalKind, u64>) -> Vec<RefusalCount> {
     let counts =
         kinds.iter().map(|(kind, count)| RefusalCount { kind: kind.clone(), count: *count });
     let mut counts: Vec<_> = counts.collect();
-    counts.sort_unstable_by(|a, b| a.kind.cmp(&b.kind));
+    taximeter_collections::sort_by(&mut counts, |a, b| a.kind.cmp(&b.kind));
     counts
 }
 

@@ -131,7 +131,7 @@ impl Draft {
 
     /// One message for each choice, in their order.
     pub(super) fn messages(mut self) -> Vec<Value> {
-        self.choices.sort_by_key(|choice| choice.index);
+        taximeter_collections::sort_by_key(&mut self.choices, |choice| choice.index);
         self.choices.into_iter().map(Choice::message).collect()
     }
 

@@ -5,6 +5,7 @@
 //! and the sidecar alone knows the engine's.
 
 use serde_json::{Map, Value, json};
+use taximeter_collections::Gather as _;
 
 use crate::container::NAME;
 use crate::inject::{Injected, Note, engine_before, inject as inject_pod};
@@ -36,7 +37,7 @@ pub(super) fn inject(predictor: &Value, sidecar: &Sidecar) -> Result<Option<Inje
 fn pod_of(predictor: &Value) -> Value {
     let mut spec = predictor.as_object().cloned().unwrap_or_default();
     let metadata: Map<String, Value> =
-        METADATA.iter().filter_map(|key| Some(((*key).to_owned(), spec.remove(*key)?))).collect();
+        METADATA.iter().filter_map(|key| Some(((*key).to_owned(), spec.remove(*key)?))).gather();
     let mut pod = json!({"metadata": metadata, "spec": spec});
     let ours = sidecar_port(&pod);
     if let Some(((container, own), ours)) = engine_before(&pod).zip(ours)

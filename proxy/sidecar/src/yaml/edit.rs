@@ -41,7 +41,9 @@ pub(crate) fn edit(text: &str, root: &Node, operations: &[Operation]) -> Option<
         }
     }
     // What ends at the same place ends from the inside out.
-    edits.sort_by_key(|((range, _), path)| (range.start, usize::MAX - path.0.len()));
+    taximeter_collections::sort_by_key(&mut edits, |((range, _), path)| {
+        (range.start, usize::MAX - path.0.len())
+    });
     let (mut changed, mut from) = (String::new(), 0);
     for ((range, new), _) in edits {
         changed.push_str(text.get(from..range.start)?);

@@ -47,7 +47,7 @@ pub(super) fn item(value: &Value, indent: usize) -> String {
 fn map(members: &Map<String, Value>, indent: usize) -> String {
     let rank = |key: &str| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len());
     let mut members: Vec<_> = members.iter().collect();
-    members.sort_by_key(|(key, _)| rank(key));
+    taximeter_collections::sort_by_key(&mut members, |(key, _)| rank(key));
     let lines: Vec<String> =
         members.into_iter().map(|(key, value)| entry(key, value, indent)).collect();
     lines.join("\n")

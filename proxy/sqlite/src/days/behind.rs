@@ -75,7 +75,7 @@ pub(crate) fn behind(
         };
         kept.extend(is_of.then_some(entry));
     }
-    kept.sort_unstable();
+    taximeter_collections::sort(&mut kept);
     Ok(EntryPage { entries: kept, through })
 }
 
@@ -154,7 +154,7 @@ fn add(places: &mut Vec<(u64, Source)>, until: &mut u64, mut found: Vec<(u64, So
     let limits = |until: u64| (SELECTED_MAX, until);
     *until = complete(&mut found, |(seq, _)| *seq, limits(*until));
     places.append(&mut found);
-    places.sort_unstable();
+    taximeter_collections::sort(places);
     places.retain(|(seq, _)| *seq <= *until);
     if places.len() > SELECTED_MAX {
         places.truncate(SELECTED_MAX);

@@ -76,7 +76,7 @@ pub(crate) fn names(dir: &Path) -> io::Result<Vec<String>> {
     for entry in entries {
         names.extend(entry?.file_name().into_string());
     }
-    names.sort_unstable();
+    taximeter_collections::sort(&mut names);
     Ok(names)
 }
 

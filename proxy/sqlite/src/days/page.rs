@@ -46,7 +46,7 @@ fn page(
             }
         }
     }
-    rows.sort_by(|a, b| a.key.cmp(&b.key));
+    taximeter_collections::sort_by(&mut rows, |a, b| a.key.cmp(&b.key));
     rows.truncate(limit);
     Ok(rows)
 }
@@ -107,7 +107,7 @@ pub(crate) fn admitted_before(
             shown.map_err(|error| days.fault(&file.name, error))?;
         }
     }
-    rows.sort_by(|a, b| Reverse(&a.key).cmp(&Reverse(&b.key)));
+    taximeter_collections::sort_by(&mut rows, |a, b| Reverse(&a.key).cmp(&Reverse(&b.key)));
     rows.truncate(limit);
     rows.into_iter().map(decoded).collect()
 }

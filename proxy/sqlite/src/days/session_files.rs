@@ -10,6 +10,7 @@ use std::fs::File;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use taximeter_collections::Gather as _;
 use taximeter_columnar::ReadError;
 use taximeter_database::day::{date_of, day_of, first_of};
 use taximeter_ledger::{LedgerId, Place};
@@ -48,7 +49,7 @@ impl SessionCovers {
     /// What is listed now.
     pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
         let files = all_sessions(connection)?.into_iter();
-        Ok(Self(files.map(|file| (file.day, file.last_entries)).collect()))
+        Ok(Self(files.map(|file| (file.day, file.last_entries)).gather()))
     }
 
     /// Whether a file has a request that was admitted at `at`.

@@ -148,7 +148,7 @@ impl Folder {
                 files.extend(Named::of(name, metadata.len()));
             }
         }
-        files.sort_unstable();
+        taximeter_collections::sort(&mut files);
         Ok(files)
     }
 

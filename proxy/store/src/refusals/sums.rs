@@ -117,7 +117,9 @@ impl RefusalSums {
     pub fn finish(self) -> Vec<RefusalSum> {
         let sum = |((from, kind), count)| RefusalSum { from, kind, count };
         let mut sums: Vec<_> = self.sums.into_iter().map(sum).collect();
-        sums.sort_by(|a, b| a.from.cmp(&b.from).then_with(|| b.count.cmp(&a.count)));
+        taximeter_collections::sort_by(&mut sums, |a, b| {
+            a.from.cmp(&b.from).then_with(|| b.count.cmp(&a.count))
+        });
         sums
     }
 }

@@ -236,7 +236,7 @@ fn pairs<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<LabelPair>
     let pair =
         |(key, value): (&str, &str)| LabelPair { name: escaped(key), value: value.to_owned() };
     let mut pairs: Vec<_> = labels.map(pair).collect();
-    pairs.sort_by(|a, b| a.name.cmp(&b.name));
+    taximeter_collections::sort_by(&mut pairs, |a, b| a.name.cmp(&b.name));
     pairs
 }
 

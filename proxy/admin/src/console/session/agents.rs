@@ -54,9 +54,11 @@ pub(super) fn agents(shown: &Shown<'_>) -> Markup {
 /// it at least as much as each of them, so none comes without those above it.
 fn dearest(all: &[Agent]) -> Vec<&Agent> {
     let mut places: Vec<_> = all.iter().enumerate().collect();
-    places.sort_by_key(|(place, agent)| (Reverse(agent.with_children.cost), *place));
+    taximeter_collections::sort_by_key(&mut places, |(place, agent)| {
+        (Reverse(agent.with_children.cost), *place)
+    });
     places.truncate(AGENTS_MAX);
-    places.sort_by_key(|(place, _)| *place);
+    taximeter_collections::sort_by_key(&mut places, |(place, _)| *place);
     places.into_iter().map(|(_, agent)| agent).collect()
 }
 

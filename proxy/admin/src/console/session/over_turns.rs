@@ -75,7 +75,7 @@ struct Coloured {
 fn coloured(all: &[Agent], only: Option<&str>) -> Coloured {
     let mut agents: Vec<_> =
         all.iter().filter(|agent| only.is_none() || agent.agent.as_deref() == only).collect();
-    agents.sort_by_key(|agent| std::cmp::Reverse(agent.sums.cost));
+    taximeter_collections::sort_by_key(&mut agents, |agent| std::cmp::Reverse(agent.sums.cost));
     let has_rest = agents.len() > PARTS_MAX;
     let own = agents.into_iter().take(PARTS_MAX).map(|agent| agent.agent.clone()).collect();
     Coloured { own, has_rest }

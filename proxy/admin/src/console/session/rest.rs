@@ -32,7 +32,7 @@ fn first_token(shown: &Shown<'_>) -> Markup {
     let session = shown.session;
     let mut waits: Vec<_> =
         session.turns.iter().filter_map(|turn| turn.time_to_first_token).collect();
-    waits.sort_by(f64::total_cmp);
+    taximeter_collections::sort_by(&mut waits, f64::total_cmp);
     html! {
         section aria-labelledby="first-token" {
             h2 #first-token { "Time to the first token" }
@@ -93,7 +93,7 @@ fn stalls(shown: &Shown<'_>) -> Markup {
 fn tools(shown: &Shown<'_>) -> Markup {
     let mut tools: Vec<_> =
         shown.session.tools.iter().map(|(tool, calls)| (tool, *calls)).collect();
-    tools.sort_by_key(|(_, calls)| Reverse(*calls));
+    taximeter_collections::sort_by_key(&mut tools, |(_, calls)| Reverse(*calls));
     let most = tools.first().map_or(0, |(_, calls)| *calls);
     html! {
         section aria-labelledby="tools" {

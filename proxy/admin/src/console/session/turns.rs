@@ -60,9 +60,9 @@ pub(super) fn turns(shown: &Shown<'_>, which: Which<'_>) -> Markup {
 /// The dearest turns, in order. Of turns that cost the same the earlier ones come.
 fn dearest<'a>(all: &[&'a Turn]) -> Vec<&'a Turn> {
     let mut turns = all.to_vec();
-    turns.sort_by_key(|turn| (Reverse(turn.sums.cost), turn.number));
+    taximeter_collections::sort_by_key(&mut turns, |turn| (Reverse(turn.sums.cost), turn.number));
     turns.truncate(PAGE_TURNS);
-    turns.sort_by_key(|turn| turn.number);
+    taximeter_collections::sort_by_key(&mut turns, |turn| turn.number);
     turns
 }
 
@@ -142,7 +142,7 @@ fn growth(change: Option<i64>) -> Markup {
 
 fn tools(turn: &Turn) -> Markup {
     let mut tools: Vec<_> = turn.tools.iter().collect();
-    tools.sort_by_key(|(_, calls)| Reverse(**calls));
+    taximeter_collections::sort_by_key(&mut tools, |(_, calls)| Reverse(**calls));
     html! {
         @for (index, (tool, calls)) in tools.iter().take(TOOLS_MAX).enumerate() {
             @if index > 0 { ", " }

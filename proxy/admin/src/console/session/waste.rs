@@ -50,7 +50,9 @@ pub(super) fn waste(shown: &Shown<'_>) -> Markup {
 
 fn row(shown: &Shown<'_>, waste: &Waste) -> Markup {
     let mut dearest: Vec<_> = waste.requests.iter().collect();
-    dearest.sort_by_key(|request| std::cmp::Reverse(request.sums.cost));
+    taximeter_collections::sort_by_key(&mut dearest, |request| {
+        std::cmp::Reverse(request.sums.cost)
+    });
     html! {
         tr data-waste=(waste.kind.words()) {
             th scope="row" { (waste.kind.words()) }

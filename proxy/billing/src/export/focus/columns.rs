@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
+use taximeter_collections::Gather as _;
 
 use super::charge::{Charge, ChargeKind, UsageCharge};
 use super::words;
@@ -284,7 +285,7 @@ fn request_tags(usage: &UsageCharge<'_>) -> Cell<'static> {
         ClientDimension::Tag(name) => Some((name, value)),
         _ => None,
     });
-    let tags: BTreeMap<_, _> = tags.collect();
+    let tags: BTreeMap<_, _> = tags.gather();
     if tags.is_empty() {
         return Cell::Null;
     }

@@ -257,7 +257,7 @@ fn page() -> String {
             ((status, code), row)
         })
         .collect();
-    rows.sort_by_key(|(order, _)| *order);
+    taximeter_collections::sort_by_key(&mut rows, |(order, _)| *order);
     let mut page = HEAD.to_owned();
     page.push_str("| status | code | `type` | Anthropic's `type` | when | what to do | retry |\n");
     page.push_str("|---|---|---|---|---|---|---|\n");

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use taximeter_collections::Gather as _;
 use taximeter_ledger::{Counted, RecordUsage};
 use taximeter_meter::{Ending, Kinds, Measurement, Output, Reported, Wire};
 use taximeter_pricing::{Flag, Member, MeterName, Source, Usage};
@@ -194,7 +195,7 @@ impl Provenance {
         let flagged = reported.flagged.iter();
         let flagged = flagged.map(|(member, flags)| (*member, flags.iter().copied().collect()));
         let flags = reported.flags.clone();
-        Self { sources: BTreeMap::new(), flagged: flagged.collect(), flags }
+        Self { sources: BTreeMap::new(), flagged: flagged.gather(), flags }
     }
 
     /// Keeps both lists sorted, each flag once.
