@@ -46,7 +46,8 @@ const paths = async () => {
     "/", "/?span=day&by=model", "/?span=week&zone=Asia%2FTokyo", "/live", "/requests", "/requests?tenant=acme",
     `/requests/${streamed.id}`, `/requests/${left.id}`, "/usage", "/usage?by=label%3Ateam&span=week",
     "/usage?by=upstream,model,tenant&tenant=globex", "/usage?span=last-month", "/bill", "/bill?tenant=globex", "/prices",
-    "/prices?model=o4-mini", "/upstreams", "/fleet", "/refusals", "/refusals?reason=unknown_route", "/refusals?tenant=nobody",
+    "/prices?model=o4-mini", "/upstreams", "/fleet", "/fleet/history", "/fleet/history?show=hosts&last=6h&compare=day",
+    "/refusals", "/refusals?reason=unknown_route", "/refusals?tenant=nobody",
     "/sessions", "/sessions?span=day&top=latest&tenant=initech&zone=Asia%2FTokyo", "/sessions?span=last-month", session,
     `${session}&tenant=${task.tenant}&agent=explore-tests`, `${session}&page=1`, `/requests/${task.first_id}`,
   ];

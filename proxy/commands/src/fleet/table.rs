@@ -9,7 +9,7 @@ use taximeter_net::visible::is_visible;
 /// Longest text of one cell, in characters.
 const CELL_CHARS_MAX: usize = 60;
 
-/// Sources, then what they tell.
+/// Sources, what serves each upstream, and what the sources tell.
 pub(super) fn of(fleet: &Value) -> String {
     let sources = fleet["sources"].as_array().map(Vec::as_slice).unwrap_or_default();
     if sources.is_empty() {
@@ -17,9 +17,18 @@ pub(super) fn of(fleet: &Value) -> String {
             .to_owned();
     }
     let mut text = format!("{}\n", states(sources));
+    let joins = list(fleet, "joins");
+    if !joins.is_empty() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\n{}", served(joins));
+    }
+    for join in joins {
+        for doubt in list(join, "doubts") {
+            let _ = writeln!(text, "upstream {}: {}", word(&join["upstream"]), visible(doubt));
+        }
+    }
     let quantities = quantities(sources);
     if !quantities.is_empty() {
-        // Writing to a string cannot fail.
         let _ = writeln!(text, "\n{quantities}");
     }
     let unknown: usize = sources.iter().map(|source| list(source, "unknown").len()).sum();
@@ -47,6 +56,20 @@ fn states(sources: &[Value]) -> Table {
         ]);
     }
     right(&mut table, &[5]);
+    table
+}
+
+/// What serves each upstream, and what that rests on.
+fn served(joins: &[Value]) -> Table {
+    let mut table = table(["upstream", "engine", "pod", "GPUs", "host"]);
+    for join in joins {
+        let links = ["engines", "pods", "gpus", "hosts"].map(|kind| {
+            let link = |link: &Value| format!("{} by {}", word(&link["to"]), word(&link["basis"]));
+            let links: Vec<_> = list(&join[kind], "links").iter().map(link).collect();
+            if links.is_empty() { "unknown".to_owned() } else { links.join(", ") }
+        });
+        table.add_row([word(&join["upstream"])].into_iter().chain(links));
+    }
     table
 }
 
@@ -86,12 +109,17 @@ fn list<'v>(of: &'v Value, name: &str) -> &'v [Value] {
 
 /// A text that cannot move the cursor, and is short.
 fn word(value: &Value) -> String {
-    let text = value.as_str().unwrap_or_default();
-    let visible = text.chars().map(|c| if is_visible(c) { c } else { '\u{fffd}' });
+    let text = visible(value);
     match text.chars().nth(CELL_CHARS_MAX) {
-        Some(_) => visible.take(CELL_CHARS_MAX - 1).chain(['…']).collect(),
-        None => visible.collect(),
+        Some(_) => text.chars().take(CELL_CHARS_MAX - 1).chain(['…']).collect(),
+        None => text,
     }
+}
+
+/// A text that cannot move the cursor.
+fn visible(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default();
+    text.chars().map(|c| if is_visible(c) { c } else { '\u{fffd}' }).collect()
 }
 
 fn labels(quantity: &Value) -> String {
@@ -163,7 +191,16 @@ mod tests {
                 "state": "failing", "age": null, "why": "it answers 404 Not Found",
                 "quantities": [], "unknown": [],
             },
-        ]});
+        ], "joins": [{
+            "upstream": "local",
+            "engines": {"links": [{"to": "http://e:8000/metrics", "basis": "address"}]},
+            "pods": {"links": [], "unknown": "nothing says it"},
+            "gpus": {"links": [
+                {"to": "GPU-1", "basis": "configuration"}, {"to": "GPU-2", "basis": "labels"},
+            ]},
+            "hosts": {"links": []},
+            "doubts": ["GPU-2 is shared"],
+        }]});
         let text = of(&fleet);
         let lines: Vec<String> = text
             .lines()
@@ -175,6 +212,8 @@ mod tests {
             "L6 taximeter.fleet.engine.kv_cache_usage engine=0 m=\u{fffd}[2J 0.1235 1",
             "L6 taximeter.fleet.engine.generation_tokens 1234567 {token} 12.35",
             "L6 gen_ai.server.time_to_first_token count 2, p50 0.1, p95 above 0.5 s",
+            "local http://e:8000/metrics by address unknown GPU-1 by configuration, GPU-2 by labels unknown",
+            "upstream local: GPU-2 is shared",
             "2 quantities are unknown; --json says why",
             "there are more quantities; --layer chooses",
         ] {

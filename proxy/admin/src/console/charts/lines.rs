@@ -64,7 +64,7 @@ pub(crate) fn lines(chart: &Lines<'_>) -> Markup {
                 @for span in chart.spans {
                     @let (from, to) = (chart.x(span.from), chart.x(span.to));
                     @if to > from {
-                        rect.span class=(span.class) x=(short(from)) y="0" width=(short(to - from))
+                        rect class={ "span " (span.class) } x=(short(from)) y="0" width=(short(to - from))
                             height="100" {}
                     }
                 }
@@ -73,7 +73,7 @@ pub(crate) fn lines(chart: &Lines<'_>) -> Markup {
                 }
                 @for line in chart.lines {
                     @let path = chart.path(line);
-                    @if !path.is_empty() { path.line class=(line.class) d=(path) {} }
+                    @if !path.is_empty() { path class={ "line " (line.class) } d=(path) {} }
                 }
                 @for mark in chart.marks.iter().filter(|mark| chart.has(mark.at)) {
                     path.mark d={ "M" (short(chart.x(mark.at))) " 0V100" } {
@@ -102,25 +102,74 @@ impl Lines<'_> {
         if y.is_finite() { y.clamp(0.0, HEIGHT) } else { HEIGHT }
     }
 
-    /// A path for each run of points that are joined. A point on its own is a short dash.
+    /// A path for each run of points that are joined. A point on its own is a short dash, and of points at one
+    /// height the last one is enough.
     fn path(&self, line: &Line<'_>) -> String {
         let mut path = String::new();
-        let points = line.points.iter().filter(|(at, value)| self.has(*at) && value.is_finite());
-        let (mut before, mut is_alone) = (f64::NEG_INFINITY, false);
-        for (at, value) in points {
-            let (x, y) = (short(self.x(*at)), short(self.y(*value)));
-            let is_joined = at - before <= line.joined;
-            if is_alone && !is_joined {
-                path.push_str("h3");
+        let mut before: Option<Point> = None;
+        for (at, value) in line.points.iter().filter(|(at, it)| self.has(*at) && it.is_finite()) {
+            let mut point = Point::new(*at, self.x(*at), self.y(*value));
+            match before {
+                Some(last) if at - last.at > line.joined => {
+                    last.end(&mut path);
+                    point.begin(&mut path);
+                }
+                Some(last) if last.y == point.y => point.run = Run::Flat,
+                Some(last) => {
+                    last.end_flat(&mut path);
+                    // Writing to a string cannot fail.
+                    let _ = write!(path, "L{} {}", point.x, point.y);
+                    point.run = Run::Drawn;
+                }
+                None => point.begin(&mut path),
             }
-            // Writing to a string cannot fail.
-            let _ = write!(path, "{}{x} {y}", if is_joined { 'L' } else { 'M' });
-            (before, is_alone) = (*at, !is_joined);
+            before = Some(point);
         }
-        if is_alone {
-            path.push_str("h3");
-        }
+        before.iter().for_each(|last| last.end(&mut path));
         path
+    }
+}
+
+/// A point of a path that is being written.
+struct Point {
+    at: f64,
+    x: String,
+    y: String,
+    run: Run,
+}
+
+/// What of a path ends in a point.
+#[derive(Clone, Copy)]
+enum Run {
+    /// The path begins here.
+    Alone,
+    /// A line up to here is written.
+    Drawn,
+    /// A flat line up to here is not written yet.
+    Flat,
+}
+
+impl Point {
+    fn new(at: f64, x: f64, y: f64) -> Self {
+        Self { at, x: short(x), y: short(y), run: Run::Alone }
+    }
+
+    fn begin(&self, path: &mut String) {
+        let _ = write!(path, "M{} {}", self.x, self.y);
+    }
+
+    fn end_flat(&self, path: &mut String) {
+        if let Run::Flat = self.run {
+            let _ = write!(path, "H{}", self.x);
+        }
+    }
+
+    fn end(&self, path: &mut String) {
+        match self.run {
+            Run::Alone => path.push_str("h3"),
+            Run::Drawn => {}
+            Run::Flat => self.end_flat(path),
+        }
     }
 }
 
@@ -162,6 +211,10 @@ mod tests {
         let points = [(100.0, 0.0), (110.0, 2.0), (150.0, 1.0), (190.0, 1.0), (200.0, 4.0)];
         let markup = drawn(&points, &[], &[]);
         assert!(markup.contains("d=\"M0 100L100 0M500 50h3M900 50L1000 0\""), "{markup}");
+        let flat =
+            [(100.0, 1.0), (105.0, 1.0), (110.0, 1.0), (120.0, 2.0), (130.0, 2.0), (170.0, 2.0)];
+        let markup = drawn(&flat, &[], &[]);
+        assert!(markup.contains("d=\"M0 50H100L200 0H300M700 0h3\""), "{markup}");
         assert!(markup.contains("<li>2</li><li>1</li><li>0</li>"), "{markup}");
         assert!(!markup.contains("style="), "the content security policy forbids it");
     }

@@ -85,7 +85,9 @@ fn legend(form: Form, found: &Curves, before: Option<&str>) -> Markup {
             }
             @if found.others > 0 {
                 tfoot { tr { td colspan="4" {
-                    "These have the highest values. " (found.others) " others are not shown."
+                    "These have the highest values. "
+                    @if found.others == 1 { "One other is not shown." }
+                    @else { (found.others) " others are not shown." }
                 } } }
             }
         } }

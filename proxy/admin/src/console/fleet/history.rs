@@ -213,13 +213,13 @@ impl Chosen {
                 }
             }
             nav.tabs aria-label="Compared with" {
-                span { "Compared with" }
+                span.word { "Compared with" }
                 @for (index, (word, title, _)) in COMPARED.iter().enumerate() {
                     a href=(view.with("compare", Some(word)))
                         aria-current=[(index == self.compare).then_some("true")] { (title) }
                 }
             }
-            p.when { (view.time(at(from))) " to " (view.time(at(to))) " " (view.zone_name()) }
+            p.notes { (view.time(at(from))) " to " (view.time(at(to))) " " (view.zone_name()) }
         }
     }
 }

@@ -32,6 +32,8 @@ const OWN_HOST: &str = "/proc";
 /// What served the request, and what it did.
 pub(super) struct Beneath {
     join: FleetJoin,
+    /// It was on the gateway's own host.
+    is_local: bool,
     asked: Asked,
     parts: [Vec<(&'static Measure, Curves)>; 3],
 }
@@ -46,21 +48,23 @@ pub(super) async fn beneath(
     let Some(memory) = gateway.samples.get().cloned() else { return Ok(None) };
     let join = joins(gateway).into_iter().find(|join| join.upstream == record.upstream);
     let Some(join) = join else { return Ok(None) };
+    let mut upstreams = gateway.config.upstreams.iter();
+    let is_local = upstreams.any(|one| one.name == record.upstream && one.url.is_loopback());
     let (start, end) = (record.started_at.as_second(), record.ended_at.as_second() + 1);
     let around = AROUND.max((end - start) / 5);
     let fine = window(start - around, end + around, Query::step_for(end - start + 2 * around));
     let coarse = window(start - 5 * MINUTE, end + 5 * MINUTE, MINUTE.max(fine.step));
     let found = ask_thread(gateway, move |deadline| {
-        let by_second = Beneath::read(&memory, &join, fine, deadline)?;
+        let by_second = Beneath::read(&memory, (&join, is_local), fine, deadline)?;
         if by_second.iter().any(|part| !part.is_empty()) {
             return Ok((join, fine, by_second));
         }
-        let by_minute = Beneath::read(&memory, &join, coarse, deadline)?;
+        let by_minute = Beneath::read(&memory, (&join, is_local), coarse, deadline)?;
         Ok((join, coarse, by_minute))
     });
     let (join, window, parts) = found.await?;
     let asked = window.of(None, Vec::new());
-    Ok(Some(Beneath { join, asked, parts }))
+    Ok(Some(Beneath { join, is_local, asked, parts }))
 }
 
 /// A time in steps.
@@ -87,7 +91,7 @@ impl Window {
 impl Beneath {
     fn read(
         memory: &Memory,
-        join: &FleetJoin,
+        (join, is_local): (&FleetJoin, bool),
         window: Window,
         deadline: Deadline,
     ) -> Result<[Vec<(&'static Measure, Curves)>; 3], ApiError> {
@@ -102,11 +106,9 @@ impl Beneath {
         let gpus = linked(&join.gpus, &|link| {
             [Field::Gpu, Field::Part].map(|field| about(field, link)).into()
         });
-        let hosts = linked(&join.hosts, &|link| {
-            let own = window.of(Some(OWN_HOST.to_owned()), Vec::new());
-            let is_own = link.basis == "address";
-            is_own.then_some(own).into_iter().chain([about(Field::Node, link)]).collect()
-        });
+        let own = is_local.then(|| window.of(Some(OWN_HOST.to_owned()), Vec::new()));
+        let hosts = linked(&join.hosts, &|link| vec![about(Field::Node, link)]);
+        let hosts: Vec<_> = own.into_iter().chain(hosts).collect();
         let part = |measures: &'static [Measure], asked: &[Asked]| {
             let mut found = Vec::new();
             for measure in measures {
@@ -153,33 +155,38 @@ impl Beneath {
                         (view.time(next_minute(record.ended_at))) "."
                     }
                 }
-                (part("Engine", &self.join.engines, engines, &time))
-                (part("GPUs", &self.join.gpus, gpus, &time))
-                (part("Host", &self.join.hosts, hosts, &time))
+                h3 { "Engine" }
+                p.notes { (links(&self.join.engines)) }
+                (charts(engines, &time))
+                h3 { "GPUs" }
+                p.notes { (links(&self.join.gpus)) }
+                (charts(gpus, &time))
+                h3 { "Host" }
+                p.notes {
+                    @if self.is_local { "The gateway’s own, because the upstream has a loopback address" }
+                    @else { (links(&self.join.hosts)) }
+                }
+                (charts(hosts, &time))
             }
         }
     }
 }
 
-/// What one kind of things did.
-fn part(
-    title: &str,
-    links: &FleetLinks,
-    found: &[(&Measure, Curves)],
-    time: &TimeAxis<'_>,
-) -> Markup {
+/// What something is, and how that is known.
+fn links(links: &FleetLinks) -> Markup {
     html! {
-        h3 { (title) }
-        p.notes {
-            @for (index, link) in links.links.iter().enumerate() {
-                @if index > 0 { ", " }
-                (name(&link.to)) " by " (link.basis)
-            }
-            @if let Some(why) = links.unknown { span.unknown { "unknown" } ": " (why) }
-            @else if found.is_empty() { ": no samples" }
+        @for (index, link) in links.links.iter().enumerate() {
+            @if index > 0 { ", " }
+            (name(&link.to)) " by " (link.basis)
         }
-        div.charts {
-            @for (measure, curves) in found { (chart(measure, curves, time)) }
+        @if let Some(why) = links.unknown { span.unknown { "unknown" } ": " (why) }
+    }
+}
+
+fn charts(found: &[(&Measure, Curves)], time: &TimeAxis<'_>) -> Markup {
+    html! {
+        @if !found.is_empty() {
+            div.charts { @for (measure, curves) in found { (chart(measure, curves, time)) } }
         }
     }
 }
