@@ -106,13 +106,15 @@ fn the_same_hour_of_last_week_stands_beside_this_one() {
             .upstream("dialect: openai")
             .with("fleet: {engines: off, hosts: {local: off}}")
     };
-    let folder = setup().start().kill();
-    let now = Timestamp::now().as_second();
+    let gateway = setup().start();
+    let started = gateway.admin("/api/v1/status").json()["started_at"].clone();
+    let started: Timestamp = started.as_str().and_then(|at| at.parse().ok()).expect("a time");
+    let (folder, now) = (gateway.kill(), started.as_second());
     let this_hour = now - now.rem_euclid(HOUR);
     let mut past = Past::of("http://engine:8000/metrics", &folder.path().join("data"));
     // Last week 40 requests waited, in this hour 10; it generates 30 tokens a second.
     for (begin, waiting) in [(this_hour - HOUR - WEEK, 40), (this_hour - HOUR, 10)] {
-        for second in (begin..=begin + HOUR).step_by(EVERY as usize) {
+        for second in (0..=HOUR / EVERY).map(|step| begin + step * EVERY) {
             past.tell(second, &engine_text(waiting, 30 * (second - begin)));
         }
         past.pass(begin + 2 * HOUR);

@@ -112,9 +112,9 @@ fn axis(form: Form, largest: f64) -> (Vec<String>, f64) {
     let base = form.base(largest);
     // What has no number of decimal digits is not shown by an axis either.
     let steps = ticks(Decimal::try_from(largest / base).unwrap_or_default());
-    let values = steps.iter().map(|step| rough(*step) * base);
-    let labels = values.clone().map(|value| form.text(value)).collect();
-    (labels, values.last().unwrap_or(1.0))
+    let values: Vec<_> = steps.iter().map(|step| rough(*step) * base).collect();
+    let labels = values.iter().map(|value| form.text(*value)).collect();
+    (labels, values.last().copied().unwrap_or(1.0))
 }
 
 #[cfg(test)]
