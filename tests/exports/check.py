@@ -23,6 +23,7 @@ import dataset
 import days
 import hours
 import model
+import samples
 import stage
 from stage import taximeter
 
@@ -229,6 +230,7 @@ def main():
         bucket.check(folder, ledger, expect)
         days.check(folder, expect)
         hours.check(folder, taximeter, expect)
+        samples.check(folder, expect)
     print(f"exports: {len(wrong)} wrong")
     sys.exit(1 if wrong else 0)
 

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
+use crate::fleet_past::{HOUR, Past, at, engine_text};
 use crate::fleet_scraping::{Source, await_source, metrics, text};
 use crate::gateway::{Gateway, Setup};
 use crate::http::json_answer;
@@ -116,4 +120,60 @@ fn a_damaged_file_is_told_and_put_aside_and_the_rest_is_kept() {
     let said: Value = gateway.await_event("samples_not_kept");
     assert!(said["reason"].as_str().is_some_and(|why| why.contains("T00-01.parquet")), "{said}");
     assert!(!points(&gateway, RUNNING).is_empty());
+}
+
+#[test]
+fn a_kill_while_samples_are_put_together_loses_none_of_them_and_no_request() {
+    const KILLS: u16 = 12;
+    const SECONDS: i64 = 15;
+    let engine = Engine::start();
+    let setup = || {
+        let fleet = "fleet: {engines: off, hosts: {local: off}}";
+        Setup::before(&engine).upstream("dialect: openai").with(fleet)
+    };
+    let gateway = setup().start();
+    let started = gateway.admin("/api/v1/status").json()["started_at"].clone();
+    let started: Timestamp = started.as_str().and_then(|at| at.parse().ok()).expect("a time");
+    // Hours that are over, each of sixty files that are to become one.
+    let begin = started.as_second() - started.as_second().rem_euclid(HOUR) - 3 * HOUR;
+    let mut folder = gateway.kill();
+    let mut past = Past::of("http://engine:8000/metrics", &folder.path().join("data"));
+    let seconds = || (0..2 * HOUR / SECONDS).map(|step| step * SECONDS);
+    let waiting = |second: i64| second / SECONDS % 50;
+    seconds().for_each(|second| past.tell(begin + second, &engine_text(waiting(second), second)));
+    past.tell(begin + 2 * HOUR, &engine_text(0, 2 * HOUR));
+    drop(past);
+
+    let (_sender, nothing) = channel::<()>();
+    for kill in 0..KILLS {
+        let gateway = setup().start_in(folder);
+        let mut client = gateway.chat("Connection: close\r\n", CHAT);
+        engine.answer_once(&json_answer(CHAT_ANSWER));
+        assert_eq!(client.answer().status(), 200);
+        let _ = nothing.recv_timeout(Duration::from_millis(25) * kill.into());
+        folder = gateway.kill();
+    }
+    let gateway = setup().start_in(folder);
+    let is_merged = patiently(|| (files(&gateway, "1s").len() < 10).then_some(()));
+    assert!(is_merged.is_some(), "{:?}", files(&gateway, "1s"));
+    let asked = |hour: i64| {
+        let [from, to] = [hour, hour + 1].map(|hour| at(begin + hour * HOUR));
+        let answer = gateway.admin(&format!(
+            "/api/v1/fleet/samples?quantity=taximeter.fleet.engine.requests_waiting&\
+             statistic=mean&step=1&from={from}&to={to}"
+        ));
+        let points = answer.json()["series"][0]["points"].clone();
+        serde_json::from_value::<Vec<(i64, f64)>>(points).expect("points")
+    };
+    let answered = [0, 1].into_iter().flat_map(asked);
+    let answered: Vec<_> = answered.map(|(second, value)| (second - begin, value)).collect();
+    let small = |number: i64| f64::from(i32::try_from(number).expect("a small number"));
+    let expected: Vec<_> = seconds().map(|second| (second, small(waiting(second)))).collect();
+    assert_eq!(answered, expected);
+    let records = patiently(|| {
+        let records = gateway.admin("/api/v1/records?limit=100").json();
+        let count = records["records"].as_array().map_or(0, Vec::len);
+        (count == usize::from(KILLS)).then_some(())
+    });
+    assert!(records.is_some(), "{}", gateway.admin("/api/v1/records?limit=100").text());
 }

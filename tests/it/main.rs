@@ -60,6 +60,7 @@ mod first_token;
 mod fleet;
 mod fleet_history;
 mod fleet_memory;
+mod fleet_past;
 mod fleet_scraping;
 mod followers;
 mod full_disk;
