@@ -1,5 +1,6 @@
 //! `/api/v1/fleet`: what engines, GPUs and hosts tell now.
 
+pub(super) mod events;
 mod joins;
 pub(super) mod samples;
 mod told;

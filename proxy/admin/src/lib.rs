@@ -119,7 +119,7 @@ async fn answer(app: Router, request: Request<Incoming>, caller: Caller) -> Resp
 }
 
 /// Every route for programs, with its handler. `openapi` describes the same routes.
-fn routes() -> [(&'static str, MethodRouter<InForce>); 17] {
+fn routes() -> [(&'static str, MethodRouter<InForce>); 18] {
     let permits = scrape::ScrapePermits::new();
     let scrape =
         move |state, caller, request| scrape::scrape(permits.clone(), state, caller, request);
@@ -139,6 +139,7 @@ fn routes() -> [(&'static str, MethodRouter<InForce>); 17] {
         ("/api/v1/live/events", get(live::events)),
         ("/api/v1/fleet", get(fleet::fleet)),
         ("/api/v1/fleet/samples", get(fleet::samples::samples)),
+        ("/api/v1/fleet/events", get(fleet::events::events)),
         ("/api/v1/export", get(export::export)),
         ("/openapi.json", get(openapi::openapi)),
     ]

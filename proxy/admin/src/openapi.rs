@@ -40,6 +40,7 @@ static TEXT: LazyLock<String> =
         super::live::events,
         super::fleet::fleet,
         super::fleet::samples::samples,
+        super::fleet::events::events,
         super::export::export,
         super::probes::alive,
         super::probes::ready,

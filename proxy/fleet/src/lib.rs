@@ -3,7 +3,7 @@
 //! Named samples and a time in, quantities out. Begin with `read.rs`; what the schema has is in
 //! `quantity.rs`, and what each program calls it in `source/`, one table for each. `series.rs` goes from
 //! one scrape of a source to the next, `target.rs` has all sources as they are now, `join.rs` says which of
-//! them serve an upstream, and `memory.rs` makes samples of them that are kept.
+//! them serve an upstream, `memory.rs` makes samples of them that are kept, and `events.rs` finds changes.
 //!
 //! # Invariants
 //!
@@ -17,6 +17,7 @@
 //!
 //! This crate does not know where samples come from, which text they stood in, or who asks.
 
+mod events;
 mod histogram;
 mod identity;
 mod join;
@@ -35,6 +36,9 @@ mod source;
 mod target;
 mod unknown;
 
+pub use events::event::{Event, EventKind};
+pub use events::facts::Fact;
+pub use events::watcher::{EVENTS_MAX, EVENTS_OF_ONE_MAX, FACTS_MAX, Known, Watcher};
 pub use histogram::{Buckets, Distribution, Percentile};
 pub use identity::{Field, Identity};
 pub use join::{Basis, Join, Link, Links, Upstream, Whereabouts, joined};
@@ -48,7 +52,7 @@ pub use period::Period;
 pub use pool::{Pool, What};
 pub use quantity::{Instrument, Layer, QUANTITIES, Quantity, Valid};
 pub use read::read;
-pub use reading::{Measured, Program, Reading, Unknown, Value};
+pub use reading::{Component, Measured, Program, Reading, Unknown, Value, Version};
 pub use row::{Derived, Mark, Op, Refuse, Row, Source};
 pub use sample::{Declared, Label, Sample, Samples};
 pub use series::{Counts, Quantities, SERIES_MAX, Series};

@@ -301,7 +301,9 @@ impl<'c, 'a> Reader<'c, 'a> {
         if !all {
             self.who.note("too many subjects to say of each what is unknown".to_owned());
         }
-        reading.notes.extend(self.who.into_notes());
+        let (notes, versions) = self.who.finish();
+        reading.notes.extend(notes);
+        reading.versions.extend(versions);
     }
 
     /// Makes a quantity from others, for each subject that has them all and not it.

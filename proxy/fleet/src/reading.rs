@@ -15,12 +15,64 @@ pub struct Reading {
     pub programs: Vec<Program>,
     /// What is known.
     pub measured: Vec<Measured>,
+    /// Versions that its labels tell.
+    pub versions: Vec<Version>,
     /// What its programs could tell, and this scrape does not.
     pub unknown: Vec<Unknown>,
     /// Metrics that no table has, in their order.
     pub unread: Vec<String>,
     /// What should be known of the reading.
     pub notes: Vec<String>,
+}
+
+/// What has a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Component {
+    /// An engine.
+    Engine,
+    /// The driver of the GPUs of a host.
+    Driver,
+    /// The kernel of a host.
+    Kernel,
+}
+
+impl Component {
+    /// One word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Driver => "driver",
+            Self::Kernel => "kernel",
+        }
+    }
+}
+
+/// A version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// Of what.
+    pub of: Component,
+    /// Of which host, where that is told.
+    pub host: Option<String>,
+    /// As it is written.
+    pub version: String,
+}
+
+impl Version {
+    /// Longest text that is taken for a version, in bytes.
+    pub const BYTES_MAX: usize = 100;
+
+    /// A version, if the text may be one.
+    #[must_use]
+    pub fn of(of: Component, host: Option<&str>, text: &str) -> Option<Self> {
+        let text = text.trim();
+        let is_one = !text.is_empty()
+            && text.len() <= Self::BYTES_MAX
+            && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        let host = host.map(str::to_owned);
+        is_one.then(|| Self { of, host, version: text.to_owned() })
+    }
 }
 
 /// A program, and how it was recognised.

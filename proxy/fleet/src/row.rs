@@ -2,6 +2,7 @@
 
 use crate::identity::Field;
 use crate::quantity::Quantity;
+use crate::reading::Component;
 use crate::sample::Declared;
 
 /// One metric of a program, and the quantity that it is.
@@ -222,6 +223,11 @@ pub struct Source {
     pub node_of: Option<(&'static str, &'static str)>,
     /// Labels that tell nothing.
     pub ignored: &'static [&'static str],
+    /// Labels that are the version of something.
+    pub versions: &'static [(&'static str, Component)],
+    /// Paths beside that of its metrics at which it tells its own version, the newest first, and the member
+    /// of the JSON there.
+    pub version_at: &'static [(&'static str, &'static str)],
     /// What it measures.
     pub rows: &'static [Row],
     /// What follows from that.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::reading::Program;
+use crate::reading::{Program, Version};
 use crate::series::Quantities;
 
 /// Where a source is asked more often than this, its values hold as if it were asked so often: who asks
@@ -93,6 +93,8 @@ pub struct Target {
     pub usual: Duration,
     /// The programs that its metrics are of.
     pub programs: Arc<Vec<Program>>,
+    /// The versions of what it tells of, as far as anybody says them.
+    pub versions: Arc<Vec<Version>>,
     /// What it tells.
     pub quantities: Arc<Quantities>,
     /// Lines of the last answer that could not be read.
@@ -119,6 +121,7 @@ impl Target {
             every,
             usual: every,
             programs: Arc::default(),
+            versions: Arc::default(),
             quantities: Arc::default(),
             skipped: 0,
             cut: false,

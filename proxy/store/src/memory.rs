@@ -4,6 +4,7 @@
 //! samples/1s/2026-11-27T18-30.parquet    a minute, by the second; such files become one now and then
 //! samples/1s/2026-11-27T18.parquet       an hour that is over
 //! samples/1s/2026-11-27.parquet          a day that is over; the same in 1m and 1h
+//! samples/events                         what has changed: see `events.rs`
 //! ```
 //!
 //! Each file has one row for each sample, and any reader of Parquet reads all files of a folder together.
@@ -20,6 +21,7 @@
 //! This module does not know when it is called, or how long samples are kept.
 
 mod error;
+mod events;
 mod file;
 mod folder;
 mod merge;
@@ -27,17 +29,19 @@ mod query;
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taximeter_fleet::{Grid, Recorder, Told};
+use taximeter_fleet::{Event, Grid, Known, Recorder, Told};
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::{HistoryKind, Removable};
 
 pub use self::error::MemoryError;
+use self::events::Events;
+pub use self::events::{EventQuery, FoundEvents};
 use self::file::{Samples, Writer};
 use self::folder::{Folder, Named, Span, name_of};
 use self::merge::{FILES_AT_ONCE, Fault, merge};
@@ -64,6 +68,7 @@ pub struct Keep {
 #[derive(Debug)]
 pub struct Memory {
     folders: [Folder; 3],
+    events: Events,
     /// Held while files take the place of others, and while somebody opens them.
     names: Mutex<()>,
     /// What the files took when it was last looked at, series that are followed, and samples left out.
@@ -101,7 +106,8 @@ impl Memory {
         for folder in &folders {
             folder.prepare()?;
         }
-        let memory = Self { folders, names: Mutex::default(), counts: Default::default() };
+        let (events, names) = (Events::of(&dir), Mutex::default());
+        let memory = Self { folders, events, names, counts: Default::default() };
         memory.bytes()?;
         Ok(memory)
     }
@@ -265,8 +271,40 @@ impl Memory {
         }
     }
 
-    /// Removes files whose samples are older than they are kept, and the oldest ones of those that take more
-    /// than they may. `now` is `None` while the clock is in doubt: then nothing goes by its age.
+    /// Adds events. They are on the device afterwards.
+    ///
+    /// # Errors
+    /// They cannot be written, or not all of them.
+    pub fn tell(&self, events: &[Event]) -> Result<(), MemoryError> {
+        self.events.add(events)
+    }
+
+    /// Answers a question about events.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn ask_events(&self, query: &EventQuery) -> Result<FoundEvents, MemoryError> {
+        self.events.ask(query)
+    }
+
+    /// What was last known when events were last told, and what of their files is damaged.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn recall(&self) -> Result<(Known, Option<MemoryError>), MemoryError> {
+        self.events.recall()
+    }
+
+    /// Keeps what is known now.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep_known(&self, known: &Known, keep: &Keep) -> Result<(), MemoryError> {
+        self.events.keep(known, keep.bytes_max)
+    }
+
+    /// Removes files whose samples or events are older than they are kept, and the oldest ones of those that
+    /// take more than they may. Events are kept as long as samples by the hour. `now` is `None` while the clock is in doubt: then nothing goes by its age.
     ///
     /// # Errors
     /// A folder cannot be read, or a file not removed.
@@ -274,17 +312,19 @@ impl Memory {
         for (folder, time) in self.folders.iter().zip(keep.times) {
             let Some(now) = now else { break };
             let until = now.as_second().saturating_sub_unsigned(time.as_secs());
-            for file in folder.files()? {
+            for file in folder.files()?.into_iter().chain(folder.damaged()?) {
                 if Span::Day.floor(file.begin) + Span::Day.seconds() <= until {
                     self.remove(folder, &file)?;
                 }
             }
         }
+        let [.., hours] = keep.times;
+        let until = now.map(|now| now.as_second().saturating_sub_unsigned(hours.as_secs()));
+        self.events.bound(until, keep.bytes_max)?;
         let mut bytes = self.bytes()?;
         while bytes > keep.bytes_max {
-            let Some((folder, file)) = self.oldest()? else { break };
-            self.remove(folder, &file)?;
-            bytes = bytes.saturating_sub(file.bytes);
+            let Some((_, freed)) = self.remove_oldest()? else { break };
+            bytes = bytes.saturating_sub(freed);
         }
         Ok(())
     }
@@ -295,23 +335,22 @@ impl Memory {
     /// A folder cannot be read, or a file not removed.
     pub fn make_room(&self, budget: &DiskBudget) -> Result<(), MemoryError> {
         while budget.needs_days() {
-            let Some((folder, file)) = self.oldest()? else { break };
-            self.remove(folder, &file)?;
-            let path = folder.path(&file.name);
-            let gone = Removable { kind: HistoryKind::Samples, path, bytes: file.bytes, files: 1 };
+            let Some((path, bytes)) = self.remove_oldest()? else { break };
+            let gone = Removable { kind: HistoryKind::Samples, path, bytes, files: 1 };
             budget.freed(&[gone], 0);
         }
         Ok(())
     }
 
-    /// What all files take, in bytes.
+    /// What all files take, in bytes, also those that were put aside and those of events.
     ///
     /// # Errors
     /// A folder cannot be read.
     pub fn bytes(&self) -> Result<u64, MemoryError> {
-        let mut bytes = 0;
+        let mut bytes = self.events.bytes()?;
         for folder in &self.folders {
-            bytes += folder.files()?.iter().map(|file| file.bytes).sum::<u64>();
+            let files = folder.files()?.into_iter().chain(folder.damaged()?);
+            bytes += files.map(|file| file.bytes).sum::<u64>();
         }
         let [of_files, ..] = &self.counts;
         of_files.store(bytes, Relaxed);
@@ -331,14 +370,18 @@ impl Memory {
         Counts { bytes, series, left_out }
     }
 
-    /// The file that goes first.
-    fn oldest(&self) -> Result<Option<(&Folder, Named)>, MemoryError> {
-        for folder in &self.folders {
-            if let Some(first) = folder.files()?.into_iter().next() {
-                return Ok(Some((folder, first)));
+    /// Removes the file that goes first: one that was put aside, then samples, then events. Which one it
+    /// was, and its bytes.
+    fn remove_oldest(&self) -> Result<Option<(PathBuf, u64)>, MemoryError> {
+        let damaged = self.folders.iter().map(|folder| (folder, folder.damaged()));
+        let files = self.folders.iter().map(|folder| (folder, folder.files()));
+        for (folder, files) in damaged.chain(files) {
+            if let Some(first) = files?.into_iter().next() {
+                self.remove(folder, &first)?;
+                return Ok(Some((folder.path(&first.name), first.bytes)));
             }
         }
-        Ok(None)
+        self.events.remove_oldest()
     }
 
     fn remove(&self, folder: &Folder, file: &Named) -> Result<(), MemoryError> {

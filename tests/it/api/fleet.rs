@@ -141,3 +141,21 @@ fn samples_are_as_described() {
         description.checked("/api/v1/fleet/samples", &answer);
     }
 }
+
+#[test]
+fn events_are_as_described() {
+    let source = Source::saying(text(&metrics(7)));
+    let fleet = format!("fleet: {{gpus: {{scrape: [{:?}]}}}}", source.url());
+    let gateway = Setup::with_upstream("name: a, url: \"http://192.0.2.1\"").with(&fleet).start();
+    let description = Description::of(&gateway);
+    for query in ["", "?kind=engine_version&subject=a&limit=5", "?from=2026-01-01&to=2026-01-02"] {
+        let answer = gateway.admin(&format!("/api/v1/fleet/events{query}"));
+        let told = description.checked("/api/v1/fleet/events", &answer);
+        assert_eq!((&told["more"], &told["skipped_lines"]), (&false.into(), &0.into()), "{query}");
+    }
+    for wrong in ["kind=weather", "limit=10001", "from=yesterday", "subjects=a"] {
+        let answer = gateway.admin(&format!("/api/v1/fleet/events?{wrong}"));
+        assert_eq!(answer.status(), 400, "{wrong}");
+        description.checked("/api/v1/fleet/events", &answer);
+    }
+}

@@ -2,6 +2,7 @@
 
 mod chart;
 mod curves;
+mod events;
 mod figures;
 mod history;
 mod measures;
@@ -12,20 +13,28 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use taximeter_gateway::gateway::Gateway;
+use taximeter_system::clock;
 
-pub(super) use self::chart::{TimeAxis, chart};
+pub(super) use self::chart::{TimeAxis, chart, happened};
 pub(super) use self::curves::{Asked, Curves, Measure, seconds};
+pub(super) use self::events::events;
 pub(super) use self::history::{history, unreadable};
 pub(super) use self::measures::{ENGINES, GPUS, HOSTS};
 use self::subject::{ENGINE, GPU, HOST, subjects};
 use super::page::{FLEET, FLEET_HISTORY, Page};
 use super::text::{count, name, seconds_or_unknown, sentence, unknown};
 use super::view::{PageParams, View};
+use crate::ask::ask_thread;
+use crate::fleet::events::{EventsAnswer, events_between};
 use crate::fleet::{FleetAnswer, FleetJoin, FleetLinks, FleetParams, FleetSource, fleet as answer};
 use crate::problem::ApiError;
 use crate::query::{NoParams, Params};
+
+/// The time of the events of the page.
+const EVENTS_OF: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 pub(super) async fn fleet(
     State(gateway): State<Arc<Gateway>>,
@@ -36,13 +45,16 @@ pub(super) async fn fleet(
     let frame = page.frame();
     let params = FleetParams { layer: None, source: None, limit: None };
     let main = async move {
-        let found = answer(State(gateway), Params(params)).await?.0;
-        Ok(main(&found, is_read, &view))
+        let found = answer(State(gateway.clone()), Params(params)).await?.0;
+        let (kept, to) = (gateway.clone(), clock::wall());
+        let from = to.checked_sub(EVENTS_OF).unwrap_or(Timestamp::UNIX_EPOCH);
+        let events = ask_thread(&gateway, move |_| events_between(&kept, (from, to), Vec::new()));
+        Ok(main(&found, &events.await?, is_read, &view))
     };
     frame.around(main).await
 }
 
-fn main(found: &FleetAnswer, is_read: bool, view: &View) -> Markup {
+fn main(found: &FleetAnswer, events: &EventsAnswer, is_read: bool, view: &View) -> Markup {
     html! {
         h1 { "Fleet" }
         p.lead {
@@ -56,6 +68,7 @@ fn main(found: &FleetAnswer, is_read: bool, view: &View) -> Markup {
             (tables::engines(&subjects(found, &ENGINE)))
             (tables::gpus(&subjects(found, &GPU)))
             (tables::hosts(&subjects(found, &HOST)))
+            (events::events(events, view))
             @if found.more {
                 p { "There are more quantities than a page shows. The command "
                     code { "taximeter fleet" } " shows those of one layer or source." }

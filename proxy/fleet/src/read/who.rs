@@ -9,6 +9,7 @@ use foldhash::fast::RandomState;
 
 use crate::identity::{Field, Identity};
 use crate::names::Names;
+use crate::reading::{Component, Version};
 use crate::row::Source;
 use crate::sample::{Label, Samples, value};
 
@@ -25,8 +26,11 @@ pub(super) struct Who<'a> {
     /// Another scraper renamed the exporter's own labels.
     is_exported: bool,
     notes: BTreeSet<String>,
+    versions: Vec<Version>,
 }
 
+/// Most versions that a scrape tells.
+const VERSIONS_MAX: usize = 256;
 /// Most notes of a program.
 const NOTES_MAX: usize = 20;
 
@@ -39,12 +43,13 @@ impl<'a> Who<'a> {
         let of_gpus = source.subject.contains(&Field::Gpu);
         let mut labels = names.metrics.iter().flat_map(|metric| metric.labels);
         let is_exported = of_gpus && labels.any(|label| label.name == "exported_pod");
-        let mut nodes = HashMap::new();
+        let (mut nodes, mut versions) = (HashMap::new(), Vec::new());
         if let Some((info, label)) = source.node_of {
             let infos = samples.iter().filter(|(sample, _)| sample.name == info);
             for (_, labels) in infos {
                 if let Some(node) = value(labels, label) {
                     nodes.insert(value(labels, "instance"), node);
+                    note_versions(&mut versions, source, labels, Some(node));
                 }
             }
         }
@@ -65,6 +70,7 @@ impl<'a> Who<'a> {
             nodes,
             is_exported,
             notes,
+            versions,
         }
     }
 
@@ -75,8 +81,9 @@ impl<'a> Who<'a> {
         }
     }
 
-    pub(super) fn into_notes(self) -> BTreeSet<String> {
-        self.notes
+    /// All notes, and the versions that labels tell.
+    pub(super) fn finish(self) -> (BTreeSet<String>, Vec<Version>) {
+        (self.notes, self.versions)
     }
 
     /// The identity that a number stands for.
@@ -128,7 +135,29 @@ impl<'a> Who<'a> {
         if let Some(node) = self.nodes.get(&value(labels, "instance")) {
             identity.set(Field::Node, node);
         }
+        let host = identity.get(Field::Node).or_else(|| identity.get(Field::Instance));
+        note_versions(&mut self.versions, self.source, labels, host);
         identity
+    }
+}
+
+/// Notes the versions that labels tell of a host, each once.
+fn note_versions(
+    all: &mut Vec<Version>,
+    source: &'static Source,
+    labels: &[Label<'_>],
+    host: Option<&str>,
+) {
+    for (label, of) in source.versions {
+        let is_known =
+            |of: Component| all.iter().any(|one| (one.of, one.host.as_deref()) == (of, host));
+        let Some(version) = value(labels, label).and_then(|text| Version::of(*of, host, text))
+        else {
+            continue;
+        };
+        if all.len() < VERSIONS_MAX && !is_known(*of) {
+            all.push(version);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::identity::Field;
 use crate::quantity as q;
+use crate::reading::Component;
 use crate::row::{Mark, Op, Refuse, Row, Source, derived, row};
 
 pub(super) const SOURCE: Source = Source {
@@ -76,6 +77,7 @@ pub(super) const SOURCE: Source = Source {
         "cluster_name",
         "deployment_mode",
         "driver_version",
+        "DRIVER_VERSION",
         "vbios_version",
         "gpu_memory_partition_type",
         "kfd_process_id",
@@ -84,6 +86,8 @@ pub(super) const SOURCE: Source = Source {
         "job_user",
         "job_partition",
     ],
+    versions: &[("driver_version", Component::Driver), ("DRIVER_VERSION", Component::Driver)],
+    version_at: &[],
     rows: ROWS,
     derived: &[derived(
         q::GPU_MEMORY_LIMIT,

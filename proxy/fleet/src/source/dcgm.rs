@@ -3,6 +3,7 @@
 
 use crate::identity::Field;
 use crate::quantity as q;
+use crate::reading::Component;
 use crate::row::{Mark, Op, Refuse, Row, Source, derived, row};
 use crate::sample::Declared;
 
@@ -71,6 +72,8 @@ pub(super) const SOURCE: Source = Source {
         "DCGM_FI_DEV_VBIOS_VERSION",
         "err_msg",
     ],
+    versions: &[("DCGM_FI_DRIVER_VERSION", Component::Driver)],
+    version_at: &[],
     rows: ROWS,
     derived: &[
         derived(

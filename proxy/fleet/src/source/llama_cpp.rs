@@ -42,6 +42,8 @@ pub(super) const SOURCE: Source = Source {
     ],
     node_of: None,
     ignored: &["job", "endpoint", "service"],
+    versions: &[],
+    version_at: &[("/props", "build_info")],
     rows: ROWS,
     derived: &[
         derived(

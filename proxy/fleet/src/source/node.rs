@@ -3,6 +3,7 @@
 
 use crate::identity::Field;
 use crate::quantity as q;
+use crate::reading::Component;
 use crate::row::{Mark, Op, Refuse, Row, Source, derived, row};
 
 pub(super) const SOURCE: Source = Source {
@@ -32,6 +33,8 @@ pub(super) const SOURCE: Source = Source {
     subject: &[Field::Instance, Field::Node],
     node_of: Some(("node_uname_info", "nodename")),
     ignored: &["job", "endpoint", "service", "namespace", "pod", "container"],
+    versions: &[("release", Component::Kernel)],
+    version_at: &[],
     rows: ROWS,
     derived: &[derived(
         q::NET_RETRANSMIT,

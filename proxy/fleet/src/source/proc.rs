@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::identity::Identity;
 use crate::quantity as q;
 use crate::quantity::Quantity;
-use crate::reading::{Measured, Program, Reading, Unknown, Value};
+use crate::reading::{Component, Measured, Program, Reading, Unknown, Value, Version};
 
 /// The files that are read, below `/proc`.
 pub const PROC_FILES: &[&str] = &[
@@ -21,6 +21,7 @@ pub const PROC_FILES: &[&str] = &[
     PRESSURE_IO,
     PRESSURE_MEMORY,
     PRESSURE_IRQ,
+    RELEASE,
 ];
 
 const STAT: &str = "stat";
@@ -35,6 +36,8 @@ const PRESSURE_CPU: &str = "pressure/cpu";
 const PRESSURE_IO: &str = "pressure/io";
 const PRESSURE_MEMORY: &str = "pressure/memory";
 const PRESSURE_IRQ: &str = "pressure/irq";
+/// The version of the kernel.
+const RELEASE: &str = "sys/kernel/osrelease";
 
 /// The short name of this source.
 const NAME: &str = "proc";
@@ -323,6 +326,8 @@ pub fn read_proc<'t>(file: impl Fn(&str) -> Option<&'t str>) -> Reading {
     reading
         .unknown
         .extend(PROC_NEVER.iter().map(|(quantity, why)| unknown(quantity, &[], (*why).to_owned())));
+    let release = file(RELEASE).and_then(|text| Version::of(Component::Kernel, None, text));
+    reading.versions.extend(release);
     reading.programs.push(Program {
         name: NAME,
         title: "/proc of the gateway's host",

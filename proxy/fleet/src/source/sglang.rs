@@ -54,6 +54,8 @@ pub(super) const SOURCE: Source = Source {
     ],
     node_of: None,
     ignored: &["job", "endpoint", "service", "pp_rank", "moe_ep_rank"],
+    versions: &[],
+    version_at: &[("/server_info", "version"), ("/get_server_info", "version")],
     rows: ROWS,
     derived: &[
         derived(q::PREFIX_QUERY_TOKENS, Op::Sum, &[q::PROMPT_TOKENS], "each prompt is looked up"),

@@ -50,6 +50,8 @@ pub(super) const SOURCE: Source = Source {
     ],
     node_of: None,
     ignored: &["job", "endpoint", "service", "Version", "SessionName"],
+    versions: &[],
+    version_at: &[("/version", "version")],
     rows: ROWS,
     derived: &[derived(
         q::SPEC_ACCEPT_RATE,

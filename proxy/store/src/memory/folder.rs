@@ -141,11 +141,24 @@ impl Folder {
 
     /// The files, the oldest first.
     pub(super) fn files(&self) -> Result<Vec<Named>, MemoryError> {
+        self.named("")
+    }
+
+    /// The files that were put aside, the oldest first.
+    pub(super) fn damaged(&self) -> Result<Vec<Named>, MemoryError> {
+        self.named(DAMAGED)
+    }
+
+    /// The files with this behind their names.
+    fn named(&self, behind: &str) -> Result<Vec<Named>, MemoryError> {
         let mut files = Vec::new();
         for name in self.names()? {
             // One that goes meanwhile is none.
-            if let Ok(metadata) = fs::metadata(self.path(&name)) {
-                files.extend(Named::of(name, metadata.len()));
+            if let Some(own) = name.strip_suffix(behind)
+                && let Ok(metadata) = fs::metadata(self.path(&name))
+                && let Some(file) = Named::of(own.to_owned(), metadata.len())
+            {
+                files.push(Named { name, ..file });
             }
         }
         taximeter_collections::sort(&mut files);

@@ -200,6 +200,19 @@ fn a_damaged_file_is_put_aside_and_the_others_become_one() {
     assert!(folder.path(&format!("{hurt}.damaged")).exists());
     assert_eq!(names(&memory, Grid::Second), ["2026-11-20T00.parquet"]);
     assert_eq!(names(&memory, Grid::Hour), ["2026-11-20T00.parquet"]);
+    // It counts, and is the first to go.
+    let (bytes, damaged) = (memory.bytes().unwrap(), folder.damaged().unwrap());
+    let whole: u64 =
+        memory.folders.iter().flat_map(|it| it.files().unwrap()).map(|file| file.bytes).sum();
+    assert_eq!(bytes, whole + damaged[0].bytes);
+    let keep = |bytes_max| Keep { times: [Duration::from_secs(86_400); 3], bytes_max };
+    memory.bound(Some(at(3_600)), &keep(bytes)).unwrap();
+    assert_eq!(folder.damaged().unwrap().len(), 1);
+    memory.bound(None, &keep(bytes - 1)).unwrap();
+    assert_eq!((folder.damaged().unwrap().len(), memory.bytes().unwrap()), (0, whole));
+    fs::write(folder.path("2026-11-18T00-00.parquet.damaged"), b"x").unwrap();
+    memory.bound(Some(at(3_600)), &keep(u64::MAX)).unwrap();
+    assert_eq!(folder.damaged().unwrap(), [], "it is older than samples are kept");
     let running = &all(&memory, Grid::Second)
         [&(RUNNING.to_owned(), "http://engine-0:8000/metrics".to_owned(), Statistic::Mean)];
     assert!(running.iter().all(|(second, _)| !(120..180).contains(second)), "a gap, and no 0");

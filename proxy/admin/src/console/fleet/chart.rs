@@ -1,5 +1,6 @@
 //! Curves as a chart, with a legend that has their numbers.
 
+use jiff::Timestamp;
 use maud::{Markup, html};
 use rust_decimal::Decimal;
 
@@ -7,6 +8,7 @@ use super::curves::{Curve, Curves, Measure, mean};
 use super::figures::Form;
 use crate::console::charts::{Line, Lines, Mark, Spanned, lines, ticks};
 use crate::console::text::{name, rough, unknown};
+use crate::fleet::events::{EventsAnswer, FleetEvent};
 
 /// What all charts of a page share: their time.
 pub(in crate::console) struct TimeAxis<'a> {
@@ -17,9 +19,25 @@ pub(in crate::console) struct TimeAxis<'a> {
     /// Spans behind the lines.
     pub(in crate::console) spans: Vec<Spanned<'a>>,
     /// What happened when.
-    pub(in crate::console) marks: Vec<Mark<'a>>,
+    pub(in crate::console) happened: Vec<Happened<'a>>,
     /// How the time before is called that is compared with. `None` if there is none.
     pub(in crate::console) before: Option<&'a str>,
+}
+
+/// Something that happened.
+pub(in crate::console) struct Happened<'a> {
+    /// Seconds since the first one of the charts.
+    at: f64,
+    event: &'a FleetEvent,
+}
+
+/// What happened since `from`, the first second of the charts.
+pub(in crate::console) fn happened(found: &EventsAnswer, from: i64) -> Vec<Happened<'_>> {
+    let from = Timestamp::from_second(from).unwrap_or_default();
+    let events = found.events.iter();
+    events
+        .map(|event| Happened { at: event.at.duration_since(from).as_secs_f64(), event })
+        .collect()
 }
 
 /// A source that is asked seldom has a point each 15 seconds.
@@ -41,6 +59,13 @@ pub(in crate::console) fn chart(measure: &Measure, found: &Curves, time: &TimeAx
         joined,
     });
     let lines_of: Vec<_> = before.chain(now).collect();
+    // What the gateway itself rests on concerns all.
+    let concerns = |event: &FleetEvent| {
+        event.source.is_none() || event.about.iter().any(|about| found.about.contains(about))
+    };
+    let marks = time.happened.iter().filter(|happened| concerns(happened.event));
+    let marks: Vec<_> =
+        marks.map(|happened| Mark { at: happened.at, text: &happened.event.text }).collect();
     let drawn = Lines {
         label: measure.title,
         from: 0.0,
@@ -49,7 +74,7 @@ pub(in crate::console) fn chart(measure: &Measure, found: &Curves, time: &TimeAx
         times: &time.labels,
         lines: &lines_of,
         spans: &time.spans,
-        marks: &time.marks,
+        marks: &marks,
     };
     html! {
         figure.over-time data-quantity=(measure.quantity) {
@@ -143,10 +168,52 @@ mod tests {
             points: vec![(0.0, 100.0), (1.0, 300.0)],
             before: Vec::new(),
         };
-        let found = Curves { curves: vec![curve], others: 94, steps: [15.0; 2] };
+        let found = Curves { curves: vec![curve], others: 94, ..Curves::default() };
         let markup = legend(Form::Watts, &found, Some("a week before")).into_string();
         for text in ["200 W", "300 W", "Mean a week before", "unknown", "94 others"] {
             assert!(markup.contains(text), "{text} in {markup}");
         }
+    }
+
+    #[test]
+    fn events_are_marked_on_the_charts_of_those_whom_they_concern() {
+        let event = |source: Option<&str>, about: &str, text: &str| FleetEvent {
+            at: "2026-11-27T12:00:30Z".parse().unwrap(),
+            kind: "engine_version",
+            subject: about.to_owned(),
+            source: source.map(str::to_owned),
+            about: vec![about.to_owned()],
+            before: None,
+            after: None,
+            text: text.to_owned(),
+        };
+        let from: Timestamp = "2026-11-27T12:00:00Z".parse().unwrap();
+        let found = EventsAnswer {
+            from,
+            to: from,
+            events: vec![
+                event(None, "taximeter.yaml", "the configuration was read"),
+                event(Some("http://e"), "http://e", "its version is 2"),
+                event(Some("http://f"), "http://f", "its version is 3"),
+            ],
+            more: false,
+            skipped_lines: 0,
+        };
+        let curve = Curve { points: vec![(0.0, 1.0)], ..Curve::default() };
+        let about = ["http://e".to_owned()].into();
+        let curves = Curves { curves: vec![curve], about, ..Curves::default() };
+        let time = TimeAxis {
+            seconds: 60.0,
+            labels: Vec::new(),
+            spans: Vec::new(),
+            happened: happened(&found, from.as_second()),
+            before: None,
+        };
+        let measure = &crate::console::fleet::ENGINES[0];
+        let markup = chart(measure, &curves, &time).into_string();
+        assert!(markup.contains("d=\"M500 0V100\""), "{markup}");
+        assert!(markup.contains("the configuration was read"), "{markup}");
+        assert!(markup.contains("its version is 2"), "{markup}");
+        assert!(!markup.contains("its version is 3"), "{markup}");
     }
 }

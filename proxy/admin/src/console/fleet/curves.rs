@@ -1,7 +1,8 @@
 //! What quantities were over time: samples in, curves out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use taximeter_collections::Gather as _;
 use taximeter_fleet::{Field, Statistic};
 use taximeter_store::memory::{FoundSeries, Memory, MemoryError, Query};
 
@@ -75,6 +76,8 @@ pub(in crate::console) struct Curves {
     pub(super) curves: Vec<Curve>,
     /// How many others there are.
     pub(super) others: usize,
+    /// Whom all of them are about.
+    pub(super) about: BTreeSet<String>,
     /// Seconds from one point to the next, and from one to the next of the time before.
     pub(super) steps: [f64; 2],
 }
@@ -127,15 +130,16 @@ impl Curves {
             })
             .filter(|(_, curve)| !curve.points.is_empty() || !curve.before.is_empty())
             .collect();
-        keyed.sort_unstable_by(|(a, one), (b, other)| {
+        taximeter_collections::sort_by(&mut keyed, |(a, one), (b, other)| {
             other.peak().total_cmp(&one.peak()).then_with(|| a.cmp(b))
         });
+        let about = keyed.iter().flat_map(|(key, _)| key.values().cloned()).gather();
         let others = keyed.len().saturating_sub(CURVES_MAX);
         keyed.truncate(CURVES_MAX);
         let names = names(keyed.iter().map(|(key, _)| key));
         let named = keyed.into_iter().zip(names);
         let curves = named.map(|((_, curve), name)| Curve { name, ..curve }).collect();
-        Self { curves, others, ..Self::default() }
+        Self { curves, others, about, ..Self::default() }
     }
 
     /// The largest value of all.
@@ -182,7 +186,7 @@ impl Measure {
                 How::Rate => rates(points.into_iter().map(|(at_s, it)| (at(at_s), it)), step),
                 How::PartOf(_) => {
                     let whole = whole.get(&key)?;
-                    let whole: BTreeMap<i64, f64> = whole.iter().copied().collect();
+                    let whole: BTreeMap<i64, f64> = whole.iter().copied().gather();
                     let part = |(second, part): (i64, f64)| {
                         let whole = whole.get(&second).filter(|whole| **whole > 0.0)?;
                         Some((at(second), part / whole))
@@ -225,7 +229,9 @@ impl Measure {
                 all.extend(points);
             }
         }
-        kept.values_mut().for_each(|points| points.sort_unstable_by_key(|(at, _)| *at));
+        for points in kept.values_mut().filter(|points| !points.is_sorted_by_key(|(at, _)| *at)) {
+            taximeter_collections::sort_by_key(points, |(at, _)| *at);
+        }
         Ok(kept)
     }
 }

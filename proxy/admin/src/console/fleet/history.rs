@@ -13,12 +13,14 @@ use taximeter_store::memory::{Memory, MemoryError, Query};
 use taximeter_system::clock;
 use utoipa::IntoParams;
 
-use super::chart::{TimeAxis, chart};
+use super::chart::{TimeAxis, chart, happened};
 use super::curves::{Asked, Curves, Measure, seconds};
+use super::events::events;
 use super::measures::{ENGINES, GPUS, HOSTS};
 use crate::ask::{Deadline, ask_thread};
 use crate::console::page::{FLEET, Page};
 use crate::console::view::{PageParams, View};
+use crate::fleet::events::{EventsAnswer, events_between};
 use crate::problem::ApiError;
 use crate::query;
 
@@ -82,12 +84,14 @@ pub(in crate::console) async fn history(
     let main = async move {
         let memory = gateway.samples.get().cloned();
         let Some(memory) = memory else { return Ok(nothing_kept()) };
+        let kept = gateway.clone();
         let found = ask_thread(&gateway, move |deadline| {
             let found = chosen.curves(&memory, deadline)?;
-            Ok((chosen, found))
+            let happened = events_between(&kept, chosen.times(), Vec::new())?;
+            Ok((chosen, found, happened))
         });
-        let (chosen, found) = found.await?;
-        Ok(chosen.main(&found, &view))
+        let (chosen, found, happened) = found.await?;
+        Ok(chosen.main(&found, &happened, &view))
     };
     frame.around(main).await
 }
@@ -154,13 +158,19 @@ impl Chosen {
         curves.collect()
     }
 
-    fn main(&self, found: &[Curves], view: &View) -> Markup {
+    /// The first instant, and the end.
+    fn times(&self) -> (Timestamp, Timestamp) {
+        let at = |second| Timestamp::from_second(second).unwrap_or_default();
+        (at(self.asked.from), at(self.asked.to))
+    }
+
+    fn main(&self, found: &[Curves], happened_then: &EventsAnswer, view: &View) -> Markup {
         let Asked { from, to, .. } = self.asked;
         let time = TimeAxis {
             seconds: seconds(to - from),
             labels: labels(from, to, view),
             spans: Vec::new(),
-            marks: Vec::new(),
+            happened: happened(happened_then, from),
             before: self.before().map(|(title, _)| title),
         };
         let told = || self.measures().iter().zip(found);
@@ -171,7 +181,8 @@ impl Chosen {
             h1 { "Fleet over time" }
             p.lead {
                 "What was kept of it, up to the last whole minute. Where a line has a gap, nothing was told. "
-                @if let Some((title, _)) = self.before() { "Dashed lines are those of " (title) "." }
+                @if let Some((title, _)) = self.before() { "Dashed lines are those of " (title) ". " }
+                "Upright lines are events: point at one to read it."
             }
             (self.tabs(view))
             div.charts {
@@ -182,6 +193,7 @@ impl Chosen {
             } @else if !silent.is_empty() {
                 p.notes { "No source has told of this: " (silent.join(", ")) "." }
             }
+            (events(happened_then, view))
             p.elsewhere {
                 "One quantity for programs: "
                 code { "/api/v1/fleet/samples" } ", " code { "taximeter fleet history" }

@@ -13,10 +13,12 @@ use super::timeline::pieces;
 use crate::ask::{Deadline, ask_thread};
 use crate::console::charts::Spanned;
 use crate::console::fleet::{
-    Asked, Curves, ENGINES, GPUS, HOSTS, Measure, TimeAxis, chart, seconds, unreadable,
+    Asked, Curves, ENGINES, GPUS, HOSTS, Measure, TimeAxis, chart, events, happened, seconds,
+    unreadable,
 };
 use crate::console::text::{name, sentence};
 use crate::console::view::View;
+use crate::fleet::events::{EventsAnswer, events_between};
 use crate::fleet::{FleetJoin, FleetLink, FleetLinks, joins};
 use crate::problem::ApiError;
 
@@ -35,6 +37,7 @@ pub(super) struct Beneath {
     /// It was on the gateway's own host.
     is_local: bool,
     asked: Asked,
+    happened: EventsAnswer,
     parts: [Vec<(&'static Measure, Curves)>; 3],
 }
 
@@ -54,17 +57,21 @@ pub(super) async fn beneath(
     let around = AROUND.max((end - start) / 5);
     let fine = window(start - around, end + around, Query::step_for(end - start + 2 * around));
     let coarse = window(start - 5 * MINUTE, end + 5 * MINUTE, MINUTE.max(fine.step));
+    let kept = gateway.clone();
     let found = ask_thread(gateway, move |deadline| {
-        let by_second = Beneath::read(&memory, (&join, is_local), fine, deadline)?;
-        if by_second.iter().any(|part| !part.is_empty()) {
-            return Ok((join, fine, by_second));
+        let mut window = fine;
+        let mut parts = Beneath::read(&memory, (&join, is_local), window, deadline)?;
+        if parts.iter().all(Vec::is_empty) {
+            window = coarse;
+            parts = Beneath::read(&memory, (&join, is_local), window, deadline)?;
         }
-        let by_minute = Beneath::read(&memory, (&join, is_local), coarse, deadline)?;
-        Ok((join, coarse, by_minute))
+        let times = [window.from, window.to].map(Timestamp::from_second);
+        let [from, to] = times.map(Result::unwrap_or_default);
+        let happened = events_between(&kept, (from, to), Vec::new())?;
+        let asked = window.of(None, Vec::new());
+        Ok(Beneath { join, is_local, asked, happened, parts })
     });
-    let (join, window, parts) = found.await?;
-    let asked = window.of(None, Vec::new());
-    Ok(Some(Beneath { join, is_local, asked, parts }))
+    found.await.map(Some)
 }
 
 /// A time in steps.
@@ -136,7 +143,7 @@ impl Beneath {
             seconds: seconds(to - from),
             labels: labels(seconds(to - from), start),
             spans: spans.collect(),
-            marks: Vec::new(),
+            happened: happened(&self.happened, from),
             before: None,
         };
         let [engines, gpus, hosts] = &self.parts;
@@ -167,6 +174,7 @@ impl Beneath {
                     @else { (links(&self.join.hosts)) }
                 }
                 (charts(hosts, &time))
+                @if !self.happened.events.is_empty() { (events(&self.happened, view)) }
             }
         }
     }
