@@ -1,5 +1,7 @@
 //! A histogram of another program: what it adds up to, and its median and 95th percentile.
 
+use std::sync::Arc;
+
 /// Counts of observations at or below bounds, as they are printed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Buckets {
@@ -7,6 +9,13 @@ pub struct Buckets {
     counts: Vec<(f64, f64)>,
     pub(crate) sum: Option<f64>,
     pub(crate) count: Option<f64>,
+}
+
+/// The counts of one histogram while it is followed. Many have the same bounds, which are kept once.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Counted {
+    bounds: Arc<Vec<f64>>,
+    counts: Box<[f64]>,
 }
 
 /// A percentile, as far as buckets tell it.
@@ -56,36 +65,6 @@ impl Buckets {
         Self { counts: counts.collect(), sum: None, count: None }
     }
 
-    /// The observations since `before`: all, where its program has begun anew. `None` where that is not
-    /// known.
-    pub(crate) fn since(&self, before: &Self) -> Option<Self> {
-        let is_same = self.counts.len() == before.counts.len()
-            && self
-                .counts
-                .iter()
-                .zip(&before.counts)
-                .all(|((a, _), (b, _))| a.total_cmp(b).is_eq());
-        if !is_same {
-            return None;
-        }
-        let pairs = || self.counts.iter().zip(&before.counts);
-        let is_anew = pairs().any(|((_, now), (_, before))| now < before);
-        let grown = pairs().map(|((bound, now), (_, before))| match is_anew {
-            true => (*bound, *now),
-            false => (*bound, now - before),
-        });
-        Some(Self { counts: grown.collect(), sum: None, count: None })
-    }
-
-    /// Adds further observations.
-    pub(crate) fn add_all(&mut self, more: &Self) {
-        if self.counts.is_empty() {
-            self.counts.clone_from(&more.counts);
-            return;
-        }
-        more.counts.iter().for_each(|(bound, count)| self.add(*bound, *count));
-    }
-
     /// What it tells, with bounds and sum multiplied with `scale`.
     pub(crate) fn distribution(&self, scale: f64) -> Distribution {
         let above_all = self.counts.last().filter(|(bound, _)| bound.is_infinite());
@@ -131,6 +110,70 @@ impl Buckets {
             (from, below) = (bound, count);
         }
         Percentile::Unknown("the counts of the buckets fall")
+    }
+}
+
+impl Counted {
+    /// The counts of `buckets`, whose bounds are those of `before`, or else what `bounds` gives for them.
+    pub(crate) fn of(
+        buckets: &Buckets,
+        before: Option<&Arc<Self>>,
+        bounds: impl FnOnce(Vec<f64>) -> Arc<Vec<f64>>,
+    ) -> Arc<Self> {
+        let own = || buckets.counts.iter().map(|(bound, _)| *bound);
+        let counts = || buckets.counts.iter().map(|(_, count)| *count);
+        let same = before.filter(|before| {
+            before.bounds.len() == buckets.counts.len()
+                && own().zip(&*before.bounds).all(|(own, before)| own.total_cmp(before).is_eq())
+        });
+        match same {
+            // Nothing was observed.
+            Some(same) if counts().eq(same.counts.iter().copied()) => same.clone(),
+            Some(same) => {
+                Arc::new(Self { bounds: same.bounds.clone(), counts: counts().collect() })
+            }
+            None => Arc::new(Self { bounds: bounds(own().collect()), counts: counts().collect() }),
+        }
+    }
+
+    /// The observations since `before`: all, where its program has begun anew. `None` where that is not
+    /// known.
+    pub(crate) fn since(&self, before: &Self) -> Option<Buckets> {
+        let is_same = Arc::ptr_eq(&self.bounds, &before.bounds) || self.bounds == before.bounds;
+        if !is_same || self.counts.len() != before.counts.len() {
+            return None;
+        }
+        let pairs = || self.counts.iter().zip(&before.counts);
+        let is_anew = pairs().any(|(now, before)| now < before);
+        let grown = pairs().map(|(now, before)| if is_anew { *now } else { now - before });
+        let counts = self.bounds.iter().copied().zip(grown).collect();
+        Some(Buckets { counts, sum: None, count: None })
+    }
+}
+
+/// Observations of a time, added up. Their bounds are those of what is followed.
+#[derive(Debug, Default)]
+pub(crate) struct Lately(Box<[f32]>);
+
+impl Lately {
+    /// Adds further observations. Those with other bounds begin anew.
+    pub(crate) fn add(&mut self, seen: &Buckets) {
+        #[expect(clippy::cast_possible_truncation, reason = "for percentiles of a bucket's width")]
+        let seen = seen.counts.iter().map(|(_, count)| *count as f32);
+        if self.0.len() == seen.len() {
+            self.0.iter_mut().zip(seen).for_each(|(all, more)| *all += more);
+        } else {
+            self.0 = seen.collect();
+        }
+    }
+
+    /// They are no longer of one time with what follows.
+    pub(crate) fn take(&mut self, of: &Counted) -> Buckets {
+        let counts = std::mem::take(&mut self.0);
+        let is_same = counts.len() == of.bounds.len();
+        let counts = of.bounds.iter().zip(counts).filter(|_| is_same);
+        let counts = counts.map(|(bound, count)| (*bound, f64::from(count))).collect();
+        Buckets { counts, sum: None, count: None }
     }
 }
 

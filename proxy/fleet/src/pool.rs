@@ -43,6 +43,7 @@ impl What {
 pub struct Pool {
     whats: Shelf<What>,
     unknowns: Shelf<Vec<Unknown>>,
+    bounds: Shelf<Vec<f64>>,
 }
 
 #[derive(Debug)]
@@ -97,6 +98,13 @@ impl Pool {
         let Measured { quantity, attributes, program, from, how, .. } = measured;
         let made = What { quantity, attributes, program, from, how };
         self.whats.get(hash, |one| *one == made, || made.clone())
+    }
+
+    /// The bounds of a histogram.
+    pub(crate) fn bounds(&mut self, bounds: Vec<f64>) -> Arc<Vec<f64>> {
+        let mut hasher = FixedState::default().build_hasher();
+        bounds.iter().for_each(|bound| bound.to_bits().hash(&mut hasher));
+        self.bounds.get(hasher.finish(), |one| *one == bounds, || bounds.clone())
     }
 
     /// What a scrape does not tell.

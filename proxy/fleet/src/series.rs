@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 
-use crate::histogram::{Buckets, Distribution};
+use crate::histogram::{Counted, Distribution};
 use crate::identity::Identity;
 use crate::period::Period;
 use crate::pool::{Pool, What};
@@ -42,7 +42,7 @@ pub struct Series {
 #[derive(Debug, Clone, PartialEq)]
 enum Kept {
     Number(f64),
-    Histogram(Box<(Distribution, Option<Arc<Buckets>>)>),
+    Histogram(Box<(Distribution, Option<Arc<Counted>>)>),
 }
 
 impl Series {
@@ -56,7 +56,7 @@ impl Series {
     }
 
     /// The buckets of a histogram.
-    pub(crate) fn buckets(&self) -> Option<&Arc<Buckets>> {
+    pub(crate) fn buckets(&self) -> Option<&Arc<Counted>> {
         match &self.value {
             Kept::Number(_) => None,
             Kept::Histogram(of) => of.1.as_ref(),
@@ -82,7 +82,7 @@ impl Series {
     }
 
     fn first(measured: Measured, pool: &mut Pool) -> Self {
-        let (value, stamped) = kept(&measured);
+        let (value, stamped) = kept(&measured, None, |bounds| pool.bounds(bounds));
         let base = count(&value).unwrap_or_default();
         let who = measured.identity.clone();
         let what = pool.what(measured);
@@ -91,7 +91,7 @@ impl Series {
 
     /// The same with its next value, `seconds` after its base.
     fn next(&self, measured: &Measured, seconds: f64, may_be_new: bool) -> Self {
-        let (value, stamped) = kept(measured);
+        let (value, stamped) = kept(measured, self.buckets(), Arc::new);
         let mut next = Self { value, stamped, ..self.clone() };
         let (Some(before), Some(now)) = (count(&self.value), count(&next.value)) else {
             return next;
@@ -115,10 +115,19 @@ impl Series {
     }
 }
 
-fn kept(measured: &Measured) -> (Kept, f32) {
+/// What is kept of a value, and its age.
+fn kept(
+    measured: &Measured,
+    before: Option<&Arc<Counted>>,
+    bounds: impl FnOnce(Vec<f64>) -> Arc<Vec<f64>>,
+) -> (Kept, f32) {
     let value = match measured.value {
         Value::Number(number) => Kept::Number(number),
-        Value::Histogram(of) => Kept::Histogram(Box::new((of, measured.buckets.clone()))),
+        Value::Histogram(of) => {
+            let buckets = measured.buckets.as_ref();
+            let counted = buckets.map(|buckets| Counted::of(buckets, before, bounds));
+            Kept::Histogram(Box::new((of, counted)))
+        }
     };
     #[expect(clippy::cast_possible_truncation, reason = "an age is for people")]
     let stamped = measured.age.map_or(f32::NAN, |age| age.as_secs_f64() as f32);

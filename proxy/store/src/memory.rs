@@ -32,12 +32,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use taximeter_fleet::{Event, Grid, Known, Recorder, Told};
 use taximeter_journal::disk_budget::DiskBudget;
 use taximeter_journal::room::{HistoryKind, Removable};
+use taximeter_system::lanes::Lanes;
 
 pub use self::error::MemoryError;
 use self::events::Events;
@@ -45,7 +47,7 @@ pub use self::events::{EventQuery, FoundEvents};
 use self::file::{Samples, Writer};
 use self::folder::{Folder, Named, Span, name_of};
 use self::merge::{FILES_AT_ONCE, Fault, merge};
-use self::query::Answer;
+use self::query::{Answer, RunsOfFile};
 pub use self::query::{Found, FoundSeries, POINTS_MAX, Query, STEPS_MAX};
 
 /// Name of the folder in the data directory.
@@ -406,20 +408,42 @@ pub fn samples_of(path: &Path) -> Result<u64, MemoryError> {
 
 /// The answer from these files. `None` if others have taken their place meanwhile.
 fn answer(folder: &Folder, query: &Query, files: &[Named]) -> Result<Option<Found>, MemoryError> {
+    let work = |(): &mut (), file: &Named| read(folder, query, file);
     let mut answer = Answer::to(query);
-    for file in files {
-        let path = folder.path(&file.name);
-        let opened = match File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|error| MemoryError::at(&path, &error))?,
-        };
-        if opened.metadata().map_err(|error| MemoryError::at(&path, &error))?.len() != file.bytes {
-            return Ok(None);
+    let mut add = |read: Result<Option<RunsOfFile>, MemoryError>| {
+        Ok(read?.map(|runs| runs.into_iter().for_each(|(key, run)| answer.add(key, &run))))
+    };
+    let is_whole = thread::scope(|scope| {
+        let mut lanes = Lanes::new(scope, &work);
+        for file in files {
+            if let Some(done) = lanes.push(file)
+                && add(done)?.is_none()
+            {
+                return Ok(false);
+            }
         }
-        let read = Samples::open(opened).and_then(|opened| answer.add(&opened));
-        read.map_err(|error| MemoryError::unreadable(&path, &error))?;
+        for done in lanes {
+            if add(done)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })?;
+    Ok(is_whole.then(|| answer.finish()))
+}
+
+/// What a file has of what is asked for. `None` if it was replaced meanwhile.
+fn read(folder: &Folder, query: &Query, file: &Named) -> Result<Option<RunsOfFile>, MemoryError> {
+    let path = folder.path(&file.name);
+    let opened = match File::open(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| MemoryError::at(&path, &error))?,
+    };
+    if opened.metadata().map_err(|error| MemoryError::at(&path, &error))?.len() != file.bytes {
+        return Ok(None);
     }
-    Ok(Some(answer.finish()))
+    let runs = Samples::open(opened).and_then(|opened| query.runs(&opened));
+    runs.map(Some).map_err(|error| MemoryError::unreadable(&path, &error))
 }
 
 /// Puts a file aside that is damaged, so that the others go on.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::histogram::{Buckets, Distribution, Percentile};
+use crate::histogram::{Buckets, Counted, Distribution, Lately, Percentile};
 use crate::identity::Identity;
 use crate::memory::grid::Grid;
 use crate::memory::roll::At;
@@ -45,8 +45,8 @@ enum Base {
 struct Observed {
     count: Option<f64>,
     sum: Option<f64>,
-    buckets: Arc<Buckets>,
-    lately: [(Grid, i64, Buckets); 2],
+    buckets: Arc<Counted>,
+    lately: [(Grid, i64, Lately); 2],
     over: Over,
 }
 
@@ -123,14 +123,14 @@ fn growth(now: f64, before: f64, scale: i32) -> Option<i64> {
 
 impl Observed {
     fn new() -> Self {
-        let lately = [Grid::Minute, Grid::Hour].map(|grid| (grid, i64::MIN, Buckets::default()));
+        let lately = [Grid::Minute, Grid::Hour].map(|grid| (grid, i64::MIN, Lately::default()));
         Self { count: None, sum: None, buckets: Arc::default(), lately, over: Over::new() }
     }
 
     fn take(
         &mut self,
         of: &Distribution,
-        buckets: Arc<Buckets>,
+        buckets: Arc<Counted>,
         (now, scale): (&Now, i32),
         made: &mut Vec<(Statistic, Option<i64>)>,
     ) {
@@ -157,7 +157,7 @@ impl Observed {
             let at = grid.floor(now.second);
             // What comes late counts for the time that is open.
             *begin = (*begin).max(at);
-            buckets.add_all(&seen);
+            buckets.add(&seen);
         }
     }
 
@@ -168,7 +168,7 @@ impl Observed {
                 continue;
             }
             let at = std::mem::replace(begin, i64::MIN);
-            let seen = std::mem::take(buckets);
+            let seen = buckets.take(&self.buckets);
             if *grid == Grid::Hour && at < since {
                 continue;
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use taximeter_columnar::RowFilter;
+use taximeter_columnar::{ReadError, RowFilter};
 use taximeter_fleet::{At, Field, Grid, SampleKey, Statistic, WHO, value};
 
 use super::file::Samples;
@@ -87,11 +87,26 @@ impl Query {
             && self.who.iter().all(is)
     }
 
+    /// What a file has of what is asked for.
+    pub(super) fn runs(&self, file: &Samples) -> Result<RunsOfFile, ReadError> {
+        let mut runs = file.runs(self.filter());
+        let mut found = Vec::new();
+        while let Some((key, samples)) = runs.next_run()? {
+            if self.takes(&key) {
+                found.push((key, samples));
+            }
+        }
+        Ok(found)
+    }
+
     fn filter(&self) -> RowFilter {
         let time = |second| Timestamp::from_second(second).ok();
         RowFilter { tenant: Some(self.quantity.clone()), from: time(self.from), to: time(self.to) }
     }
 }
+
+/// The parts of series that a file has.
+pub(super) type RunsOfFile = Vec<(SampleKey, Vec<At>)>;
 
 /// A step: its first second, what its values add up to or the one that stands for them, and how many.
 type Step = (i64, i128, u32);
@@ -109,18 +124,8 @@ impl<'a> Answer<'a> {
         Self { query, series: BTreeMap::new(), points: 0, more: false }
     }
 
-    /// Adds what a file has.
-    pub(super) fn add(&mut self, file: &Samples) -> Result<(), taximeter_columnar::ReadError> {
-        let mut runs = file.runs(self.query.filter());
-        while let Some((key, samples)) = runs.next_run()? {
-            if self.query.takes(&key) {
-                self.add_run(key, &samples);
-            }
-        }
-        Ok(())
-    }
-
-    fn add_run(&mut self, key: SampleKey, samples: &[At]) {
+    /// Adds a part of a series.
+    pub(super) fn add(&mut self, key: SampleKey, samples: &[At]) {
         let is_full = self.series.len() >= self.query.series_max;
         if (is_full && !self.series.contains_key(&key)) || self.points >= POINTS_MAX {
             self.more = true;
