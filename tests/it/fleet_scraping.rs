@@ -40,7 +40,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    fn start(
+    pub(crate) fn start(
         script: impl Fn(&Message, usize, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind a source");

@@ -58,6 +58,7 @@ mod exports;
 mod final_statements;
 mod first_token;
 mod fleet;
+mod fleet_events;
 mod fleet_history;
 mod fleet_memory;
 mod fleet_past;

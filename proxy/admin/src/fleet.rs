@@ -18,6 +18,7 @@ use taximeter_system::clock;
 use tokio::task::spawn_blocking;
 use utoipa::{IntoParams, ToSchema};
 
+pub use self::joins::claims;
 pub(super) use self::joins::{FleetJoin, FleetLink, FleetLinks, joins};
 pub(super) use self::told::FleetQuantity;
 use self::told::{FleetUnknown, labels};
@@ -101,6 +102,8 @@ pub(super) struct FleetSource {
     pub(super) cut: bool,
     /// The programs that its metrics are of.
     pub(super) programs: Vec<FleetProgram>,
+    /// The versions of engines, drivers and kernels, as far as anybody says them.
+    pub(super) versions: Vec<FleetVersion>,
     /// What is known.
     pub(super) quantities: Vec<FleetQuantity>,
     /// What is not, and why.
@@ -122,6 +125,17 @@ pub(super) struct FleetProgram {
     pub(super) marks: Vec<String>,
     /// Which generation of it, as far as its metrics say.
     pub(super) generation: Option<&'static str>,
+}
+
+/// The version of something.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct FleetVersion {
+    /// What has it: `engine`, `driver` (of the GPUs of a host) or `kernel`.
+    pub(super) of: &'static str,
+    /// The host. Null where that is not told, and for an engine.
+    pub(super) host: Option<String>,
+    /// As it is written.
+    pub(super) version: String,
 }
 
 /// What engines, GPUs and hosts tell now
@@ -220,6 +234,7 @@ impl FleetQuery {
             skipped_lines: target.skipped,
             cut: target.cut,
             programs: target.programs.iter().map(FleetProgram::of).collect(),
+            versions: target.versions.iter().map(FleetVersion::of).collect(),
             quantities,
             unknown,
         }
@@ -293,6 +308,13 @@ impl Room {
         }
         self.left -= 1;
         true
+    }
+}
+
+impl FleetVersion {
+    fn of(version: &taximeter_fleet::Version) -> Self {
+        let taximeter_fleet::Version { of, host, version } = version.clone();
+        Self { of: of.as_str(), host, version }
     }
 }
 

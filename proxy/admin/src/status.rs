@@ -337,7 +337,7 @@ fn collectors(gateway: &Gateway) -> Vec<Collector> {
 }
 
 fn config_status(gateway: &Gateway) -> ConfigStatus {
-    let InForce { since, waiting, rejected } = gateway.in_force().clone();
+    let InForce { since, waiting, rejected, facts: _ } = gateway.in_force().clone();
     let rejected = rejected.map(|Rejected { at, problems }| ConfigRejection { at, problems });
     ConfigStatus { since, waiting, rejected }
 }

@@ -130,6 +130,15 @@ pub(crate) fn named_by(config: &Config) -> Vec<PathBuf> {
     prices.chain(agreed).chain(vocabularies).cloned().collect()
 }
 
+/// The price files of a configuration, also those in folders that it names. One that cannot be looked into
+/// has none.
+pub(crate) fn prices_of(config: &Config) -> Vec<PathBuf> {
+    let overrides = config.prices.overrides.iter();
+    let overrides = overrides.flat_map(|path| price_files(path).unwrap_or_default());
+    let agreed = config.tenants.list.iter().filter_map(|tenant| tenant.prices.clone());
+    overrides.chain(agreed).collect()
+}
+
 /// The prices of a configuration: the built-in book with its overrides, the prices of tenants, and
 /// the upstreams that are billed by GPU time.
 ///

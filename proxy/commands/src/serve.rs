@@ -1,5 +1,6 @@
 //! `taximeter serve`: starts the gateway, runs it, and drains it at the end.
 
+mod changes;
 mod facts;
 mod fleet;
 mod keeping;
@@ -10,6 +11,7 @@ mod sealing;
 mod senders;
 mod served_models;
 mod signals;
+mod sources;
 mod tell;
 
 use std::collections::BTreeMap;
@@ -153,8 +155,12 @@ fn begin(runtime: Runtime, args: &ServeArgs) -> anyhow::Result<Result<Begun, Exi
     };
     let seen = Look::at(&files);
     let log = Log::new(args.log_format).context("cannot start the log")?;
+    let facts = source.as_ref().map(|source| sources::facts(&source.file, &files, &config));
     match start_on(runtime, config, log) {
-        Ok(running) => Ok(Ok(Begun { running, source, files, seen })),
+        Ok(running) => {
+            running.current.get().in_force().facts = facts.unwrap_or_default();
+            Ok(Ok(Begun { running, source, files, seen }))
+        }
         Err(fault) if matches!(fault.downcast_ref(), Some(JournalError::InUse { .. })) => {
             exit::complain(&exit::text(&fault));
             Ok(Err(Exit::InUse))

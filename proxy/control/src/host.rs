@@ -56,6 +56,9 @@ impl Host {
         if *target.programs != reading.programs {
             target.programs = std::mem::take(&mut reading.programs).into();
         }
+        if *target.versions != reading.versions {
+            target.versions = std::mem::take(&mut reading.versions).into();
+        }
         if reading.measured.is_empty() {
             return target.fail(at, "unreadable", "no file of /proc can be read");
         }

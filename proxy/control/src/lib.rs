@@ -2,7 +2,7 @@
 //!
 //! Begin with `scraper.rs`, the thread that asks all sources. `schedule.rs` says when, `ask.rs` is one
 //! question, `exposition.rs` makes samples of its text, and `plan.rs` says who is asked. `host.rs`
-//! reads `/proc`.
+//! reads `/proc`, and `version.rs` asks engines for their version.
 //!
 //! # Invariants
 //!
@@ -26,6 +26,7 @@ mod host;
 mod plan;
 mod schedule;
 mod scraper;
+mod version;
 
 pub use plan::{Plan, Source};
 pub use schedule::{Outcome, Schedule};

@@ -96,6 +96,11 @@ impl Schedule {
         self.is_running = true;
     }
 
+    /// Something else is asked meanwhile, or no longer is.
+    pub const fn hold(&mut self, is_asked: bool) {
+        self.is_running = is_asked;
+    }
+
     /// It has ended.
     pub fn end(&mut self, now: Instant, outcome: Outcome) {
         self.ended = Some(now);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use taximeter_fleet::{Board, Pool, Target, TargetState};
+use taximeter_fleet::{Board, Component, Pool, SOURCES, Target, TargetKind, TargetState, Version};
 use taximeter_net::sending::SenderThread;
 use taximeter_net::upstream::Dialer;
 use taximeter_system::clock;
@@ -20,6 +20,7 @@ use crate::exposition::{Bounds, Form, body, read};
 use crate::host::Host;
 use crate::plan::{Plan, Source};
 use crate::schedule::{Outcome, Schedule};
+use crate::version::{Asking, version};
 
 /// Questions that run at the same time.
 const AT_ONCE_MAX: usize = 64;
@@ -98,6 +99,10 @@ impl Dialers {
         let any = Dialer::new(tls, CONNECT_TIMEOUT);
         Self { tls, private: Arc::new(any.clone().private()), any: Arc::new(any) }
     }
+
+    fn of(&self, source: &Source) -> Arc<Dialer> {
+        if source.is_private { self.private.clone() } else { self.any.clone() }
+    }
 }
 
 struct Scraping<P> {
@@ -122,6 +127,7 @@ struct Followed {
     source: Source,
     schedule: Schedule,
     target: Arc<Target>,
+    asking: Asking,
     /// The last question.
     task: Option<Id>,
 }
@@ -129,7 +135,13 @@ struct Followed {
 /// The end of a question.
 struct Done {
     id: u64,
-    answer: Result<Answer, ScrapeFault>,
+    said: Said,
+}
+
+/// What a source has said.
+enum Said {
+    Metrics(Result<Answer, ScrapeFault>),
+    Version(Option<String>),
 }
 
 impl<P: FnMut() -> Option<Plan>> Scraping<P> {
@@ -208,11 +220,12 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
 
     fn new_one(&mut self, source: Source, first: Instant) -> Followed {
         self.ids += 1;
-        let schedule = Schedule::new(source.kind == taximeter_fleet::TargetKind::Engine, first);
+        let schedule = Schedule::new(source.kind == TargetKind::Engine, first);
         let upstreams = source.upstreams.clone();
         let every = schedule.every(source.is_busy());
         let target = Target::new(&source.url.to_string(), source.kind, upstreams, every);
-        Followed { id: self.ids, source, schedule, target: Arc::new(target), task: None }
+        let (target, asking) = (Arc::new(target), Asking::default());
+        Followed { id: self.ids, source, schedule, target, asking, task: None }
     }
 
     /// Asks all whose time has come, as far as there is room. When the next one's comes.
@@ -240,15 +253,12 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
                 break;
             }
             one.schedule.begin(now);
-            let dialer = match one.source.is_private {
-                true => self.dialers.private.clone(),
-                false => self.dialers.any.clone(),
-            };
+            let dialer = self.dialers.of(&one.source);
             let Source { url, credential, .. } = one.source.clone();
             let (id, large) = (one.id, self.large.clone());
             let task = self.asked.spawn(async move {
                 let answer = ask(&dialer, &url, credential.as_ref(), &large).await;
-                Done { id, answer }
+                Done { id, said: Said::Metrics(answer) }
             });
             one.task = Some(task.id());
         }
@@ -260,13 +270,28 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         let done = done.unwrap_or_else(|fault| {
             // Who watches panics tells of it.
             let of = self.followed.iter().find(|one| one.task == Some(fault.id()));
-            Done { id: of.map_or(0, |one| one.id), answer: Err(ScrapeFault::Panicked) }
+            let said = Said::Metrics(Err(ScrapeFault::Panicked));
+            Done { id: of.map_or(0, |one| one.id), said }
         });
         // One that is no longer followed is of no interest.
         let Some(place) = self.followed.iter().position(|one| one.id == done.id) else { return };
         let Some(one) = self.followed.get_mut(place) else { return };
         let mut target = Target::clone(&one.target);
-        let told = done.answer.and_then(|answer| {
+        let answer = match done.said {
+            Said::Metrics(answer) => answer,
+            Said::Version(told) => {
+                one.schedule.hold(false);
+                one.asking.end(now, told.is_some());
+                let mut versions = target.versions.to_vec();
+                versions.retain(|version| version.of != Component::Engine);
+                let told = told.and_then(|text| Version::of(Component::Engine, None, &text));
+                versions.extend(told);
+                one.target = Arc::new(Target { versions: versions.into(), ..target });
+                return self.board.put(place, one.target.clone());
+            }
+        };
+        let was_up = target.state == TargetState::Up;
+        let told = answer.and_then(|answer| {
             guarded(&mut self.pool, |pool| (self.tell)(&mut target, &answer, now, at, pool))
         });
         let outcome = match told {
@@ -286,6 +311,33 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         }
         one.target = Arc::new(target);
         self.board.put(place, one.target.clone());
+        if one.target.state == TargetState::Up {
+            self.ask_version(place, now, !was_up);
+        }
+    }
+
+    /// Asks an engine for its version, if it is time to. Its metrics wait until it has answered.
+    fn ask_version(&mut self, place: usize, now: Instant, has_come_up: bool) {
+        let Some(one) = self.followed.get_mut(place) else { return };
+        let program = one.target.programs.iter().find(|program| program.is_read);
+        let source = SOURCES.iter().find(|of| program.is_some_and(|is| is.name == of.name));
+        let places = source.map_or(&[][..], |source| source.version_at);
+        let resets = one.target.quantities.counts.resets;
+        if one.source.kind != TargetKind::Engine
+            || places.is_empty()
+            || !one.asking.is_due(now, has_come_up, resets)
+        {
+            return;
+        }
+        one.schedule.hold(true);
+        let dialer = self.dialers.of(&one.source);
+        let Source { url, credential, .. } = one.source.clone();
+        let (id, large) = (one.id, self.large.clone());
+        let task = self.asked.spawn(async move {
+            let told = version(&dialer, &url, credential.as_ref(), &large, places).await;
+            Done { id, said: Said::Version(told) }
+        });
+        one.task = Some(task.id());
     }
 }
 
@@ -322,6 +374,7 @@ fn tell(
     if *target.programs != reading.programs {
         target.programs = Arc::new(std::mem::take(&mut reading.programs));
     }
+    note_versions(target, std::mem::take(&mut reading.versions));
     target.quantities = Arc::new(target.quantities.after(reading, now, pool));
     target.skipped = exposition.skipped.count();
     target.cut = answer.cut || exposition.cut;
@@ -329,6 +382,14 @@ fn tell(
     target.asked += 1;
     (target.asked_at, target.answered_at) = (Some(at), Some(at));
     Ok(answer.text.len())
+}
+
+/// These are the versions that its metrics tell. That of an engine was asked for.
+fn note_versions(target: &mut Target, mut told: Vec<Version>) {
+    told.extend(target.versions.iter().filter(|one| one.of == Component::Engine).cloned());
+    if *target.versions != told {
+        target.versions = told.into();
+    }
 }
 
 #[cfg(test)]

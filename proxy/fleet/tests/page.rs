@@ -2,9 +2,11 @@
 #![cfg(test)]
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use taximeter_fleet::{
-    Field, Layer, Op, PROC_NEVER, PROC_ROWS, QUANTITIES, Quantity, SOURCES, Source,
+    EVENTS_MAX, EVENTS_OF_ONE_MAX, EventKind, Field, Layer, Op, PROC_NEVER, PROC_ROWS, QUANTITIES,
+    Quantity, SOURCES, Source,
 };
 use taximeter_tests::generated::is_fresh;
 
@@ -114,7 +116,22 @@ fn tables() -> String {
             }
         }
     }
-    text
+    text + &versions()
+}
+
+/// Where the version of each program, and of what it tells of, is from.
+fn versions() -> String {
+    let mut text = "\n### Versions\n\n| program | version of | from |\n|---|---|---|\n".to_owned();
+    for source in SOURCES {
+        for (label, of) in source.versions {
+            text += &format!("| {} | {} | label `{label}` |\n", source.title, of.as_str());
+        }
+        for (path, member) in source.version_at {
+            let title = source.title;
+            text += &format!("| {title} | engine | `{member}` in the answer to `GET {path}` |\n");
+        }
+    }
+    text + "| `/proc` | kernel | `/proc/sys/kernel/osrelease` |\n"
 }
 
 type Cells = BTreeMap<(Layer, String), Vec<String>>;
@@ -140,4 +157,19 @@ fn the_page_has_what_each_program_tells() {
         format!("{before}{MARK}{}", tables())
     };
     assert_eq!(is_fresh("docs/fleet.md", page), Ok(()));
+}
+
+#[test]
+fn the_page_has_each_kind_of_event() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/fleet.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, events) = page.split_once("## Events\n").unwrap();
+    let (events, _) = events.split_once("\n## ").unwrap();
+    let told: Vec<_> = events.lines().filter(|line| line.starts_with("| `")).collect();
+    let row = |kind: &EventKind| format!("| `{}` | {} |", kind.as_str(), kind.meaning());
+    assert_eq!(told, EventKind::ALL.iter().map(row).collect::<Vec<_>>());
+    assert!(
+        events.contains(&format!("at most {EVENTS_OF_ONE_MAX} events of one kind and subject"))
+    );
+    assert_eq!((EVENTS_MAX, events.contains("2,000 in an hour")), (2_000, true));
 }

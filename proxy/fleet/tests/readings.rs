@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use taximeter_control::exposition::{Bounds, body, read};
-use taximeter_fleet::{Measured, Percentile, Reading, SOURCES, Value};
+use taximeter_fleet::{Measured, Percentile, Reading, SOURCES, Value, Version};
 use taximeter_tests::generated::is_fresh;
 
 /// When the scrapes came.
@@ -228,6 +228,25 @@ fn the_owner_of_a_gpu_is_not_its_exporter() {
     assert!(owners[0].contains("hw.id=GPU-aaaa") && owners[0].ends_with("sharing=exclusive"));
     assert!(owners[1].contains("hw.id=GPU-cccc ") && owners[1].ends_with("sharing=shared"));
     assert_eq!(owned.notes.len(), 3, "{:?}", owned.notes);
+}
+
+#[test]
+fn versions_are_those_of_labels_and_each_host_has_one() {
+    let versions = |reading: Reading| -> Vec<_> {
+        let shown = |one: &Version| {
+            format!("{} {} {}", one.of.as_str(), one.host.as_deref().unwrap_or("?"), one.version)
+        };
+        reading.versions.iter().map(shown).collect()
+    };
+    assert_eq!(versions(reading("dcgm-4")), ["driver node-a 580.95.05"]);
+    assert_eq!(versions(reading("vllm-0.33")), [""; 0]);
+    let text = "node_uname_info{nodename=\"n1\",release=\"6.8.0-51\"} 1\nnode_load1 1\n\
+        GPU_PACKAGE_POWER{serial_number=\"1\",hostname=\"n1\",driver_version=\"6.10.5\"} 1\n\
+        GPU_PACKAGE_POWER{serial_number=\"2\",hostname=\"n1\",driver_version=\"6.10.6\"} 1\n\
+        GPU_PACKAGE_POWER{serial_number=\"3\",hostname=\"n2\",driver_version=\"\"} 1\n\
+        GPU_PACKAGE_POWER{serial_number=\"4\",hostname=\"n3\",driver_version=\"a\\nb\"} 1\n";
+    let told = versions(reading_of(text.as_bytes()).0);
+    assert_eq!(told, ["driver n1 6.10.5", "kernel n1 6.8.0-51"]);
 }
 
 #[test]

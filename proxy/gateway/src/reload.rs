@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use taximeter_fleet::Fact;
 
 /// How long a file may be away: some programs remove the old before the new is there.
 const AWAY_MAX: Duration = Duration::from_secs(1);
@@ -58,6 +59,8 @@ pub struct InForce {
     pub waiting: Vec<&'static str>,
     /// Why what is in the file is not in force.
     pub rejected: Option<Rejected>,
+    /// What it rests on: its files, with what tells one content of theirs from another.
+    pub facts: Vec<Fact>,
 }
 
 /// A file that was not taken.
@@ -72,7 +75,7 @@ pub struct Rejected {
 impl InForce {
     /// All of the file is.
     pub const fn whole(since: Timestamp) -> Self {
-        Self { since, waiting: Vec::new(), rejected: None }
+        Self { since, waiting: Vec::new(), rejected: None, facts: Vec::new() }
     }
 }
 

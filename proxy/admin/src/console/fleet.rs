@@ -134,6 +134,10 @@ fn source_row(source: &FleetSource) -> Markup {
                     @if !program.certain { " (one mark alone says so)" }
                 }
                 @if source.programs.is_empty() { (unknown()) }
+                @for version in &source.versions {
+                    br; (version.of) " " (name(&version.version))
+                    @if let Some(host) = &version.host { " of " (name(host)) }
+                }
             }
             td { (name(&source.upstreams.join(", "))) }
             td.number { (seconds_or_unknown(source.age)) }

@@ -1,7 +1,9 @@
 //! What serves each upstream, as the API tells it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use taximeter_fleet::{Join, Links, Upstream, Whereabouts, joined};
+use taximeter_fleet::{EventKind, Fact, Join, Links, Upstream, Whereabouts, joined};
 use taximeter_gateway::gateway::Gateway;
 use utoipa::ToSchema;
 
@@ -56,6 +58,21 @@ pub(crate) fn joins(gateway: &Gateway) -> Vec<FleetJoin> {
     };
     let joins = joined(&gateway.fleet.targets(), &upstreams, &fleet.assigned, own);
     joins.into_iter().map(FleetJoin::of).collect()
+}
+
+/// The upstreams that claim each GPU, as things are now.
+#[must_use]
+pub fn claims(gateway: &Gateway) -> Vec<Fact> {
+    let mut claims = BTreeMap::<String, Vec<String>>::new();
+    for join in joins(gateway) {
+        for gpu in join.gpus.links {
+            claims.entry(gpu.to).or_default().push(join.upstream.clone());
+        }
+    }
+    let fact = |(gpu, of): (String, Vec<String>)| {
+        Fact::new(EventKind::GpuClaimed, &gpu, &of.join(", "), of)
+    };
+    claims.into_iter().map(fact).collect()
 }
 
 impl FleetJoin {

@@ -18,6 +18,9 @@ pub(super) fn of(exposition: &Exposition<'_>, reading: &Reading) -> Value {
         "samples": exposition.samples.len(),
         "cut": exposition.cut,
         "programs": reading.programs.iter().map(program).collect::<Vec<_>>(),
+        "versions": reading.versions.iter().map(|version| json!({
+            "of": version.of.as_str(), "host": version.host, "version": version.version,
+        })).collect::<Vec<_>>(),
         "quantities": reading.measured.iter().map(measured).collect::<Vec<_>>(),
         "unknown": reading.unknown.iter().map(unknown).collect::<Vec<_>>(),
         "unread": reading.unread,

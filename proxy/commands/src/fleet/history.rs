@@ -7,12 +7,16 @@ use std::io::Write;
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
+use serde_json::value::RawValue;
+use taximeter_net::visible::is_visible;
 use taximeter_top::AdminArgs;
 
 use crate::failure::Failure;
 
 /// Most columns of a chart.
 const COLUMNS_MAX: i64 = 60;
+/// Most events that are shown.
+const EVENTS_MAX: usize = 100;
 /// Seconds of a column.
 const STEPS: [i64; 10] = [15, 60, 300, 900, 1_800, 3_600, 14_400, 43_200, 86_400, 604_800];
 /// From the least value to the most.
@@ -36,7 +40,7 @@ pub(super) struct HistoryArgs {
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     compare: Option<i64>,
 
-    /// Print JSON: the answer of /api/v1/fleet/samples
+    /// Print JSON: the answer of /api/v1/fleet/samples, with the events of /api/v1/fleet/events
     #[arg(long)]
     json: bool,
 }
@@ -75,6 +79,23 @@ struct Series {
     points: Vec<(i64, f64)>,
 }
 
+/// A JSON object, as it is written.
+type Raw = BTreeMap<String, Box<RawValue>>;
+
+#[derive(Debug, Deserialize)]
+struct Changes {
+    events: Vec<Change>,
+    more: bool,
+}
+
+/// Something that has changed in that time.
+#[derive(Debug, Deserialize)]
+struct Change {
+    at: Timestamp,
+    kind: String,
+    text: String,
+}
+
 /// Asks the gateway, and prints what it has kept up to `now`.
 ///
 /// Errors: the gateway does not answer, or there is nowhere to print.
@@ -87,11 +108,19 @@ pub(super) fn run(args: &HistoryArgs, now: Timestamp, out: &mut impl Write) -> a
         let _ = write!(query, "&compare={}h", compare / 3_600);
     }
     let answer = args.admin.ask("/api/v1/fleet/samples", &query).map_err(Failure::from)?;
+    // Also those of the second that runs.
+    let end = to.checked_add(SignedDuration::from_secs(1))?;
+    let query = format!("from={from}&to={end}&limit={EVENTS_MAX}");
+    let changes = args.admin.ask("/api/v1/fleet/events", &query).map_err(Failure::from)?;
     if args.json {
-        out.write_all(&answer)?;
+        let (mut all, mut changes): (Raw, Raw) =
+            (serde_json::from_slice(&answer)?, serde_json::from_slice(&changes)?);
+        all.extend(changes.remove_entry("events"));
+        serde_json::to_writer(&mut *out, &all)?;
         out.write_all(b"\n")?;
     } else {
         out.write_all(text(&args.quantity, &serde_json::from_slice(&answer)?).as_bytes())?;
+        out.write_all(changed(&serde_json::from_slice(&changes)?).as_bytes())?;
     }
     Ok(out.flush()?)
 }
@@ -140,6 +169,19 @@ fn text(quantity: &str, answer: &Answer) -> String {
     }
     if *more {
         text.push_str("there are more series than are shown\n");
+    }
+    text
+}
+
+/// A line for each event, the newest first.
+fn changed(changes: &Changes) -> String {
+    let mut text = String::new();
+    for Change { at, kind, text: what } in &changes.events {
+        let what: String = what.chars().filter(|c| is_visible(*c)).collect();
+        let _ = writeln!(text, "{at:.0}  {kind}: {what}");
+    }
+    if changes.more {
+        text.push_str("there are more events than are shown\n");
     }
     text
 }
@@ -193,6 +235,18 @@ mod tests {
                 "  ▂     2 W before",
                 "there are more series than are shown",
             ]
+        );
+    }
+
+    #[test]
+    fn each_event_has_a_line_that_cannot_move_the_cursor() {
+        let changes = r#"{"events":[{"at":"2026-11-27T18:30:01.25Z","kind":"engine_model",
+            "text":"serves \u001b[2Jm now"}],"more":true,"from":"","to":""}"#;
+        let shown = changed(&serde_json::from_str(changes).unwrap());
+        assert_eq!(
+            shown,
+            "2026-11-27T18:30:01Z  engine_model: serves [2Jm now\n\
+             there are more events than are shown\n"
         );
     }
 

@@ -44,7 +44,12 @@ fn states(sources: &[Value]) -> Table {
     for source in sources {
         let upstreams: Vec<_> = list(source, "upstreams").iter().map(word).collect();
         let programs = list(source, "programs").iter();
-        let programs: Vec<_> = programs.map(|program| word(&program["title"])).collect();
+        let mut programs: Vec<_> = programs.map(|program| word(&program["title"])).collect();
+        programs.extend(
+            list(source, "versions")
+                .iter()
+                .map(|version| format!("{} {}", word(&version["of"]), word(&version["version"]))),
+        );
         table.add_row([
             word(&source["name"]),
             word(&source["kind"]),
@@ -167,7 +172,7 @@ mod tests {
         let fleet = json!({"more": true, "sources": [
             {
                 "name": "http://e:8000/metrics", "kind": "engine", "upstreams": ["local"],
-                "programs": [{"title": "vLLM"}], "state": "up", "age": 0.25, "why": null,
+                "programs": [{"title": "vLLM"}], "versions": [{"of": "engine", "version": "0.33.0"}], "state": "up", "age": 0.25, "why": null,
                 "quantities": [
                     {
                         "layer": "L6", "name": "taximeter.fleet.engine.kv_cache_usage", "unit": "1",
@@ -207,7 +212,7 @@ mod tests {
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
         for expected in [
-            "http://e:8000/metrics engine local vLLM up 0.2 s",
+            "http://e:8000/metrics engine local vLLM, engine 0.33.0 up 0.2 s",
             "http://g:9400/metrics gpu failing it answers 404 Not Found",
             "L6 taximeter.fleet.engine.kv_cache_usage engine=0 m=\u{fffd}[2J 0.1235 1",
             "L6 taximeter.fleet.engine.generation_tokens 1234567 {token} 12.35",

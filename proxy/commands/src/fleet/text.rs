@@ -25,6 +25,10 @@ pub(super) fn of(exposition: &Exposition<'_>, reading: &Reading) -> String {
             exposition.skipped.count()
         ),
     );
+    for version in &reading.versions {
+        let host = version.host.as_deref().unwrap_or("the host");
+        line(&mut text, &format!("{} of {host}: version {}", version.of.as_str(), version.version));
+    }
     for quantity in QUANTITIES {
         for is in reading.measured.iter().filter(|is| is.quantity == *quantity) {
             line(&mut text, &measured(is));

@@ -22,11 +22,13 @@ pub(super) fn start(current: Current) -> Remembering {
     let kept = remembering.clone();
     gateway.background.spawn(async move {
         loop {
-            // Without a thread it is tried again.
-            if current.get().config.fleet.is_some()
-                && kept.start(current.clone())
-                && Scraper::start(board.clone(), plans(current.clone())).is_ok()
-            {
+            let gateway = current.get();
+            let is_read = gateway.config.fleet.is_some();
+            // Without a thread it is tried again. What was kept before is bounded in any case.
+            let is_kept =
+                (is_read || gateway.samples.get().is_some()) && kept.start(current.clone());
+            drop(gateway);
+            if is_read && is_kept && Scraper::start(board.clone(), plans(current.clone())).is_ok() {
                 return;
             }
             sleep(LOOK_PERIOD).await;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taximeter_config::{Config, Overrides, TokenizerFile};
+use taximeter_fleet::Fact;
 use taximeter_gateway::gateway::{Current, Gateway, Rules};
 use taximeter_gateway::recognise;
 use taximeter_gateway::reload::{InForce, Rejected, Settled};
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::sources;
 use super::tell;
 use crate::load::{self, LoadError};
 
@@ -74,6 +76,7 @@ struct Next {
     rules: Rules,
     waiting: Vec<&'static str>,
     vocabularies: Look,
+    facts: Vec<Fact>,
 }
 
 impl Reloader {
@@ -134,7 +137,7 @@ impl Reloader {
     }
 
     fn put_in_force(&mut self, next: Next) {
-        let Next { rules, waiting, vocabularies } = next;
+        let Next { rules, waiting, vocabularies, facts } = next;
         self.vocabularies = vocabularies;
         let gateway = Arc::new(self.current.get().reconfigured(rules));
         gateway.telemetry.reconfigured(&gateway.config);
@@ -142,7 +145,7 @@ impl Reloader {
         recognise::start(&gateway);
         tell::unencrypted(&gateway.telemetry, &gateway.config.upstreams);
         let since = clock::wall();
-        *gateway.in_force() = InForce { since, waiting: waiting.clone(), rejected: None };
+        *gateway.in_force() = InForce { since, waiting: waiting.clone(), rejected: None, facts };
         gateway.telemetry.emit(&ConfigReloaded { waiting: &waiting });
     }
 }
@@ -160,7 +163,10 @@ fn read(
         // The state is taken before the reading. A later change leads to another reading.
         let look = Look::at(&files);
         let (mut found, config) = source.read();
-        let next = config.and_then(|config| take_place(config, before, vocabularies));
+        let next = config.and_then(|config| {
+            let facts = sources::facts(&source.file, &found, &config);
+            take_place(config, before, vocabularies).map(|next| Next { facts, ..next })
+        });
         if next.is_err() {
             // A file with mistakes may name fewer files than it should.
             found.extend(files.iter().cloned());
@@ -181,7 +187,8 @@ fn take_place(config: Config, before: &Gateway, read: &Look) -> Result<Next, Loa
     let unchanged = config.tokenizers == before.config.tokenizers && vocabularies == *read;
     let tokenizers: Tokenizers =
         if unchanged { before.tokenizers.clone() } else { load::tokenizers(&config)?.0 };
-    Ok(Next { rules: Rules { config, tariffs, tokenizers }, waiting, vocabularies })
+    let (rules, facts) = (Rules { config, tariffs, tokenizers }, Vec::new());
+    Ok(Next { rules, waiting, vocabularies, facts })
 }
 
 fn paths(files: &[TokenizerFile]) -> Vec<PathBuf> {

@@ -15,6 +15,8 @@ use taximeter_system::clock;
 use taximeter_system::thread::{Share, Started, yield_to_others};
 use taximeter_telemetry::events::SamplesNotKept;
 
+use super::changes::Changes;
+
 /// Time between two looks at what sources tell.
 const LOOK_PERIOD: Duration = Duration::from_millis(500);
 /// So many seconds after a minute its last samples are there.
@@ -92,6 +94,7 @@ struct Keeper {
 /// What waits to be written.
 struct Taken {
     recorder: Recorder,
+    changes: Changes,
     looked: Instant,
     /// The minute that was last written.
     written: i64,
@@ -99,8 +102,8 @@ struct Taken {
 
 impl Keeper {
     fn of(current: Current) -> Self {
-        let taken =
-            Taken { recorder: Recorder::default(), looked: clock::now(), written: i64::MIN };
+        let (recorder, changes) = (Recorder::default(), Changes::default());
+        let taken = Taken { recorder, changes, looked: clock::now(), written: i64::MIN };
         Self { current, taken: RefCell::new(taken), told: None }
     }
 
@@ -128,7 +131,7 @@ impl Keeper {
     /// Whether a minute was written, and what was due was done.
     fn look(
         &self,
-        gateway: &Gateway,
+        gateway: &Arc<Gateway>,
         is_last: bool,
         stop: &AtomicBool,
     ) -> Result<bool, MemoryError> {
@@ -166,13 +169,15 @@ impl Taken {
     /// Takes what is new, and writes the minutes that are over. Whether one was.
     fn look(
         &mut self,
-        gateway: &Gateway,
+        gateway: &Arc<Gateway>,
         memory: &Memory,
         is_last: bool,
     ) -> Result<bool, MemoryError> {
         let now = clock::wall();
         self.looked = clock::now();
-        self.recorder.note(&gateway.fleet.targets());
+        let targets = gateway.fleet.targets();
+        self.recorder.note(&targets);
+        let changed = self.changes.look(gateway, memory, &targets, (&keep(gateway), is_last));
         let until = match is_last {
             true => now.as_second() + Grid::Minute.seconds(),
             false => now.as_second() - LATE_SECONDS,
@@ -180,13 +185,13 @@ impl Taken {
         let minute = Grid::Minute.floor(until);
         // The clock may have been set back.
         if minute == self.written || gateway.disk_budget.is_full() {
-            return Ok(false);
+            return changed.map(|()| false);
         }
         self.written = minute;
         let until = Timestamp::from_second(until).unwrap_or(now);
         let written = memory.write(&mut self.recorder, until);
         memory.note(self.recorder.series(), self.recorder.left_out());
-        written.map(|_| true)
+        written.and(changed).map(|()| true)
     }
 }
 

@@ -30,7 +30,8 @@ fn scraping(urls: &[&str]) -> Scraping<impl FnMut() -> Option<Plan>> {
             port: 8000,
             path: "/metrics".to_owned(),
         },
-        kind: TargetKind::Engine,
+        // An engine is asked for its version too.
+        kind: TargetKind::Host,
         upstreams: Vec::new(),
         credential: None,
         is_private: true,
@@ -55,7 +56,8 @@ fn scraping(urls: &[&str]) -> Scraping<impl FnMut() -> Option<Plan>> {
 }
 
 fn done(id: u64, text: &str) -> Result<Done, JoinError> {
-    Ok(Done { id, answer: Ok(Answer { text: text.as_bytes().to_vec(), cut: false }) })
+    let answer = Answer { text: text.as_bytes().to_vec(), cut: false };
+    Ok(Done { id, said: Said::Metrics(Ok(answer)) })
 }
 
 #[test]

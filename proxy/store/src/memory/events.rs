@@ -196,6 +196,8 @@ impl Events {
         }
         found.events.reverse();
         found.events.sort_by_key(|event| std::cmp::Reverse(event.at));
+        // What could not be written whole was written again.
+        found.events.dedup();
         found.more = found.events.len() > query.events_max;
         found.events.truncate(query.events_max);
         Ok(found)
