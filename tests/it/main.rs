@@ -59,6 +59,7 @@ mod final_statements;
 mod first_token;
 mod fleet;
 mod fleet_memory;
+mod fleet_pod;
 mod fleet_scraping;
 mod followers;
 mod full_disk;

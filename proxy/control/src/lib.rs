@@ -2,7 +2,7 @@
 //!
 //! Begin with `scraper.rs`, the thread that asks all sources. `schedule.rs` says when, `ask.rs` is one
 //! question, `exposition.rs` makes samples of its text, and `plan.rs` says who is asked. `host.rs`
-//! reads `/proc`.
+//! reads `/proc`, and `annotations.rs` the annotations of our own pod.
 //!
 //! # Invariants
 //!
@@ -20,6 +20,7 @@
 //!
 //! This crate does not know what a metric means. That is `fleet`.
 
+mod annotations;
 mod ask;
 pub mod exposition;
 mod host;
@@ -27,6 +28,7 @@ mod plan;
 mod schedule;
 mod scraper;
 
-pub use plan::{Plan, Source};
+pub use annotations::{Annotations, AnnotationsFile};
+pub use plan::{Looked, Plan, Source};
 pub use schedule::{Outcome, Schedule};
 pub use scraper::Scraper;
