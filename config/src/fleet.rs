@@ -1,6 +1,7 @@
 //! What is read of engines, GPUs and hosts, and from where.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::json_schema::Allowed;
@@ -23,6 +24,8 @@ const KEEP_DAYS_MAX: u64 = 36_500;
 pub struct Fleet {
     /// Which engines are asked.
     pub engines: Engines,
+    /// The file in which Kubernetes shows the pod's annotations.
+    pub annotations: Option<PathBuf>,
     /// Exporters of GPUs.
     pub gpus: Vec<ScrapeUrl>,
     /// The upstream of each GPU, by the GPU's id, as far as the file says.
@@ -55,6 +58,7 @@ impl Default for Fleet {
     fn default() -> Self {
         Self {
             engines: Engines::Auto,
+            annotations: None,
             gpus: Vec::new(),
             assigned: BTreeMap::new(),
             hosts: Vec::new(),

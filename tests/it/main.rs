@@ -62,6 +62,7 @@ mod fleet_events;
 mod fleet_history;
 mod fleet_memory;
 mod fleet_past;
+mod fleet_pod;
 mod fleet_scraping;
 mod followers;
 mod full_disk;

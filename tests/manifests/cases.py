@@ -132,7 +132,7 @@ WEBHOOK = {
     "applications": {
         **BESIDE, "sidecar": {"beside": "application", "tenant": "label:team", "adminSecret": "taximeter-admin",
                               "configMap": "meter", "image": "registry.example/taximeter:0.1.0",
-                              "memory": "1G", "cpu": "0.5", "drainSeconds": 20, "journalSize": "4Gi"},
+                              "fleet": True, "memory": "1G", "cpu": "0.5", "drainSeconds": 20, "journalSize": "4Gi"},
         "webhook": {"failurePolicy": "Fail", "timeoutSeconds": 10,
                     "namespaceSelector": {"matchLabels": {"llm": "yes"},
                                           "matchExpressions": [{"key": "env", "operator": "In", "values": ["prod"]}]},
@@ -153,6 +153,7 @@ INJECTED = [
     ({"resources": {"requests": {"cpu": "200m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}, "drainSeconds": 20,
       "persistence": {"size": "4Gi"}},
      ["--cpu=200m", "--memory=1Gi", "--drain-seconds=20", "--journal-size=4Gi"]),
+    ({"config": {"fleet": {}}}, ["--fleet"]),
 ]
 
 # What deploy/kustomize/webhook is with the image of tests/manifests/overlays.

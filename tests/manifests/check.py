@@ -332,14 +332,17 @@ def check_injected():
         theirs = read(once)
         written = one(theirs, "Deployment")["spec"]["template"]["metadata"]["annotations"]["taximeter.io/config"]
         pods_of_both = [rules.pod_of(one(things, "Deployment")) for things in (ours, theirs)]
-        journals = [next(volume for volume in pod["volumes"] if volume["name"] == "taximeter-data") for pod in pods_of_both]
+        volumes = [{volume["name"]: volume for volume in pod["volumes"]} for pod in pods_of_both]
+        for named in volumes:
+            # The one configuration is a ConfigMap, the other an annotation.
+            del named["taximeter-config"]
         containers = [pod["initContainers"][0] for pod in pods_of_both]
         for container in containers:
             # Where they come from is the user's; which comes first is nobody's.
             del container["image"]
             container["env"].sort(key=lambda variable: variable["name"])
             container["volumeMounts"].sort(key=lambda mount: mount["name"])
-        apart = [*differences(*containers), *differences(*journals), *differences(config_in(ours), yaml.safe_load(written))]
+        apart = [*differences(*containers), *differences(*volumes), *differences(config_in(ours), yaml.safe_load(written))]
         expect(not apart, f"taximeter-sidecar and inject --beside={beside} {flags}, secret {secret!r}: {apart}")
 
 

@@ -53,6 +53,7 @@ pub(crate) fn fleet(
     };
     Fleet {
         engines,
+        annotations: raw.annotations.given().map(|at| reader.resolve(&at.value)),
         gpus: gpus.unwrap_or_default(),
         assigned: of,
         hosts: hosts.unwrap_or_default(),
@@ -150,6 +151,8 @@ mod tests {
         assert_eq!(engines("fleet: {engines: ['http://a:8000', 'https://B/x?y=1']}"), listed);
         let local = |text: &str| load(text).unwrap().unwrap().local;
         assert_eq!(local("fleet: {hosts: {local: off}}"), None);
+        let files = load("fleet: {annotations: pod/a}").unwrap().unwrap();
+        assert_eq!(files.annotations, Some("pod/a".into()));
         let memory = |text: &str| load(text).unwrap().unwrap().memory;
         let hours = |hours: [u64; 3]| hours.map(|hours| Duration::from_secs(hours * 3_600));
         assert_eq!(memory("fleet: {}").keep, hours([48, 90 * 24, 3 * 365 * 24]));

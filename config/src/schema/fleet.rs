@@ -1,5 +1,7 @@
 //! The keys under `fleet`.
 
+use std::path::PathBuf;
+
 use taximeter_yaml::{Kind, Node};
 
 use crate::fleet::{EnginesWord, GpuId, KeepFor, LookPeriod, ScrapeUrl};
@@ -15,6 +17,11 @@ keys! {
         /// private or cluster address, at `/metrics`; or a list of URLs; or `off`. It asks each second
         /// while requests run there, else every 15 seconds.
         engines: Optional<RawEngines> = default("auto").example(r#"["http://vllm.example:8000"]"#),
+        /// The file in which Kubernetes shows the annotations of the gateway's own pod (downward API,
+        /// `metadata.annotations`). Where `prometheus.io/scrape` is `"true"`, Taximeter also asks the pod at
+        /// `prometheus.io/port`, `path` and `scheme`. It reads the file again when it changes.
+        annotations: Optional<Spanned<PathBuf>> =
+            without("no annotations are read").example("/run/taximeter/pod/annotations"),
         /// Exporters of GPUs.
         gpus: Optional<RawGpuExporters> = without("no exporters of GPUs"),
         /// The host of the gateway, and exporters of hosts.

@@ -58,9 +58,10 @@ pub(super) struct FleetAnswer {
 /// A source that is asked again and again.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct FleetSource {
-    /// Its URL, or `/proc`.
+    /// Its URL, or the path of what is read.
     pub(super) name: String,
-    /// What it is asked for: `engine`, `gpu` or `host`.
+    /// What it is asked for: `engine`, `gpu` or `host`; or `annotations`, the file of those of the pod, which
+    /// name a place to ask.
     pub(super) kind: &'static str,
     /// The names of the upstreams at its address.
     pub(super) upstreams: Vec<String>,
@@ -254,7 +255,7 @@ impl FleetQuery {
         let assigned = gateway.config.fleet.as_ref().map(|fleet| &fleet.assigned);
         let upstream = |who: &taximeter_fleet::Identity| match target.kind {
             TargetKind::Engine => target.upstreams.first().cloned(),
-            TargetKind::Gpu | TargetKind::Host => {
+            TargetKind::Gpu | TargetKind::Host | TargetKind::Annotations => {
                 let id = [Field::Part, Field::Gpu].into_iter().find_map(|field| {
                     let id = who.get(field)?;
                     assigned?.contains_key(id).then_some(id)

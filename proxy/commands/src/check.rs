@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use taximeter_config::{Config, UnknownCaller, Upstream};
+use taximeter_control::{Annotations, AnnotationsFile};
 use taximeter_pricing::PriceBook;
 
 use super::load;
@@ -44,6 +45,9 @@ pub(crate) fn run(
                      `prices.exchange` has no rate from {currency} to {bills_in} today"
                 )?;
             }
+            for line in annotations(&config) {
+                writeln!(out, "{line}")?;
+            }
             for upstream in config.upstreams.iter().filter(|up| up.shows_credential_to_everyone()) {
                 writeln!(
                     out,
@@ -60,6 +64,21 @@ pub(crate) fn run(
             Ok(Exit::Configuration.into())
         }
     }
+}
+
+/// What is wrong with the annotations of the pod. It is no mistake of the configuration, and another
+/// machine does not have them.
+fn annotations(config: &Config) -> Vec<String> {
+    let mut file = AnnotationsFile::default();
+    file.refresh(config.fleet.as_ref().and_then(|fleet| fleet.annotations.as_deref()));
+    let Some((path, said)) = file.said() else { return Vec::new() };
+    let wrong = match said {
+        Ok(Annotations { wrong, .. }) => wrong.clone(),
+        Err(why) => {
+            vec![format!("{why}; only the pod has it, and /api/v1/fleet says what is wrong there")]
+        }
+    };
+    wrong.iter().map(|why| format!("fleet.annotations, {}: {why}", path.display())).collect()
 }
 
 /// Also reads the files that the configuration names.

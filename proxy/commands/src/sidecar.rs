@@ -56,6 +56,10 @@ pub(crate) struct SidecarArgs {
     /// and readiness probes [default: only the pod itself can use the admin address]
     #[arg(long, value_name = "NAME")]
     admin_secret: Option<String>,
+    /// Read the metrics of the engine, of the host, and of what the pod's annotations `prometheus.io/*`
+    /// name (section `fleet` of the configuration, which a ConfigMap has itself)
+    #[arg(long)]
+    fleet: bool,
     /// Memory limit of the sidecar, at least 128Mi. A quarter of it is for request bodies
     #[arg(long, value_name = "BYTES", default_value = Sidecar::MEMORY, value_parser = Memory::from_str)]
     memory: Memory,
@@ -92,6 +96,7 @@ impl SidecarArgs {
             upstream: self.upstream.clone(),
             config_map: self.config_map.clone(),
             admin_secret: self.admin_secret.clone(),
+            fleet: self.fleet,
             memory: self.memory.clone(),
             cpu: self.cpu.clone(),
             drain_seconds: self.drain_seconds,

@@ -2,7 +2,8 @@
 //!
 //! Begin with `scraper.rs`, the thread that asks all sources. `schedule.rs` says when, `ask.rs` is one
 //! question, `exposition.rs` makes samples of its text, and `plan.rs` says who is asked. `host.rs`
-//! reads `/proc`, and `version.rs` asks engines for their version.
+//! reads `/proc`, `version.rs` asks engines for their version, and `annotations.rs` reads the annotations of
+//! our own pod.
 //!
 //! # Invariants
 //!
@@ -20,6 +21,7 @@
 //!
 //! This crate does not know what a metric means. That is `fleet`.
 
+mod annotations;
 mod ask;
 pub mod exposition;
 mod host;
@@ -28,6 +30,7 @@ mod schedule;
 mod scraper;
 mod version;
 
-pub use plan::{Plan, Source};
+pub use annotations::{Annotations, AnnotationsFile};
+pub use plan::{Looked, Plan, Source};
 pub use schedule::{Outcome, Schedule};
 pub use scraper::Scraper;

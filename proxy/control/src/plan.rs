@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use taximeter_config::{Config, Engines, Fleet, ScrapeUrl, Secret, Upstream};
+use taximeter_config::{Addresses, Config, Engines, Fleet, ScrapeUrl, Secret, Upstream};
 use taximeter_fleet::TargetKind;
+
+use crate::annotations::{Annotations, AnnotationsFile, Place};
 
 /// What is read, and how often.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +17,12 @@ pub struct Plan {
     pub sources: Vec<Source>,
     /// The time between two looks at `/proc`; `None` looks never.
     pub local: Option<Duration>,
+    /// The file of the pod's annotations, and what is wrong with it or with them.
+    pub annotations: Option<(String, Looked)>,
 }
+
+/// That all is well with a file, or what is wrong: in one word, and for people.
+pub type Looked = Result<(), (&'static str, String)>;
 
 /// A source that is asked.
 #[derive(Debug, Clone)]
@@ -43,11 +50,20 @@ impl Source {
 }
 
 impl Plan {
-    /// What `config` asks for. `running` counts the requests at the upstream with this index.
-    pub fn of(config: &Config, running: impl Fn(usize) -> Arc<AtomicUsize>) -> Self {
+    /// What `config` and the annotations of the pod ask for. `running` counts the requests at the upstream
+    /// with this index.
+    pub fn of(
+        config: &Config,
+        annotations: &AnnotationsFile,
+        running: impl Fn(usize) -> Arc<AtomicUsize>,
+    ) -> Self {
         let Some(fleet) = &config.fleet else { return Self::default() };
         let mut sources: BTreeMap<ScrapeUrl, Source> = BTreeMap::new();
-        for (kind, url, is_private) in places(fleet, &config.upstreams) {
+        let said = annotations.said();
+        let annotated = said.and_then(|(_, said)| said.as_ref().ok()?.at.as_ref());
+        let annotated = annotated.and_then(|at| own(at, config));
+        let annotated = annotated.map(|url| (TargetKind::Engine, url, true));
+        for (kind, url, is_private) in places(fleet, &config.upstreams).chain(annotated) {
             let source = sources.entry(url.clone()).or_insert_with(|| Source {
                 url: url.clone(),
                 kind,
@@ -67,7 +83,41 @@ impl Plan {
                 }
             }
         }
-        Self { sources: sources.into_values().collect(), local: fleet.local }
+        let annotations = said.map(|(path, said)| (path.display().to_string(), state(said)));
+        Self { sources: sources.into_values().collect(), local: fleet.local, annotations }
+    }
+}
+
+/// Where the pod itself has metrics by its annotations: at the name that another key has for it, so that
+/// the same place is asked once, else at loopback. `None` for a port of Taximeter's own: others may ask it,
+/// and we know what it would say.
+fn own(at: &Place, config: &Config) -> Option<ScrapeUrl> {
+    let Place { tls, port, path } = at.clone();
+    let is_ours = [&config.listen, &config.admin].into_iter().flat_map(Addresses::iter);
+    if is_ours.map(|address| address.port()).any(|ours| ours == port) {
+        return None;
+    }
+    let upstreams = config.upstreams.iter().map(|one| one.url.clone());
+    let fleet = config.fleet.iter();
+    let listed = fleet.flat_map(|fleet| {
+        let engines = match &fleet.engines {
+            Engines::Listed(urls) => urls.as_slice(),
+            Engines::Auto | Engines::Off => &[],
+        };
+        engines.iter().chain(&fleet.gpus).chain(&fleet.hosts).map(ScrapeUrl::origin)
+    });
+    let mut known = upstreams.chain(listed);
+    let known = known.find(|url| url.is_loopback() && (url.tls, url.port) == (tls, port));
+    let host = known.map_or_else(|| "127.0.0.1".to_owned(), |url| url.host);
+    Some(ScrapeUrl { tls, host, port, path })
+}
+
+/// What is wrong with the file or with its annotations.
+fn state(said: &Result<Annotations, String>) -> Looked {
+    match said {
+        Err(why) => Err(("unreadable", why.clone())),
+        Ok(Annotations { wrong, .. }) if !wrong.is_empty() => Err(("annotation", wrong.join("; "))),
+        Ok(_) => Ok(()),
     }
 }
 
@@ -99,7 +149,7 @@ mod tests {
     fn plan(text: &str) -> Plan {
         let none = |_: &std::path::Path| Err(io::ErrorKind::NotFound.into());
         let config = Config::from_yaml(text, "t.yaml", &|_| None, &none).unwrap();
-        Plan::of(&config, |index| Arc::new(AtomicUsize::new(index)))
+        Plan::of(&config, &AnnotationsFile::default(), |index| Arc::new(AtomicUsize::new(index)))
     }
 
     /// Each source as `kind url upstreams credential private`.
@@ -152,6 +202,52 @@ mod tests {
                 "engine https://api.openai.com:8443/metrics  - false",
             ]
         );
+    }
+
+    /// The place that these annotations name, as `url upstreams credential`, and what is wrong.
+    fn annotated(text: &str, annotations: &str) -> Vec<String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, annotations).unwrap();
+        let mut read = AnnotationsFile::default();
+        assert!(read.refresh(Some(file.path())));
+        let none = |_: &std::path::Path| Err(io::ErrorKind::NotFound.into());
+        let config = Config::from_yaml(text, "t.yaml", &|_| None, &none).unwrap();
+        let plan = Plan::of(&config, &read, |_| Arc::default());
+        let wrong = plan.annotations.unwrap().1.err().map(|(cause, why)| format!("{cause}: {why}"));
+        let shown = |source: &Source| {
+            let credential = source.credential.as_ref().map_or("-", Secret::expose);
+            format!("{} {} {credential}", source.url, source.upstreams.join("+"))
+        };
+        plan.sources.iter().map(shown).chain(wrong).collect()
+    }
+
+    #[test]
+    fn a_place_that_annotations_name_is_asked_beside_the_others_and_each_once() {
+        let at = |more: &str| format!("prometheus.io/scrape=\"true\"\n{more}");
+        let off = format!("{UPSTREAMS}fleet: {{engines: off}}\n");
+        let auto = format!("{UPSTREAMS}fleet: {{}}\n");
+        let engine = "http://127.0.0.1:8000/metrics a+b key-a";
+        let c = "http://vllm.models.svc:8000/base/metrics c -";
+        let (port, other) = ("prometheus.io/port=\"8000\"", "prometheus.io/port=\"9000\"");
+        assert_eq!(annotated(&off, &at(port)), [engine]);
+        assert_eq!(annotated(&auto, &at(port)), [engine, c]);
+        let beside = "http://127.0.0.1:9000/metrics  -";
+        assert_eq!(annotated(&auto, &at(other)), [engine, beside, c]);
+        // Another path of the same program is shown the same key; TLS makes it another program.
+        let path = at(&format!("{port}\nprometheus.io/path=\"/m\""));
+        assert_eq!(annotated(&off, &path), ["http://127.0.0.1:8000/m a+b key-a"]);
+        let tls = at(&format!("{port}\nprometheus.io/scheme=\"https\""));
+        assert_eq!(annotated(&off, &tls), ["https://127.0.0.1:8000/metrics  -"]);
+        // By whatever name another key has it.
+        let named = "upstreams: [{name: a, url: 'http://localhost:8000'}]\nfleet: {}\n";
+        assert_eq!(annotated(named, &at(port)), ["http://localhost:8000/metrics a -"]);
+        let listed =
+            format!("{UPSTREAMS}fleet: {{engines: off, hosts: {{scrape: ['http://[::1]:9000']}}}}");
+        assert_eq!(annotated(&listed, &at(other)), ["http://[::1]:9000/metrics  -"]);
+        // What others ask us.
+        assert_eq!(annotated(&off, &at("prometheus.io/port=\"9464\"")), [""; 0]);
+        let wrong = annotated(&off, &at("prometheus.io/port=\"http\""));
+        assert_eq!(wrong, ["annotation: prometheus.io/port: \"http\" is no port, from 1 to 65535"]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use crate::ask::{ANSWER_BYTES_MAX, Answer, ScrapeFault, ask};
 use crate::exposition::{Bounds, Form, body, read};
 use crate::host::Host;
-use crate::plan::{Plan, Source};
+use crate::plan::{Looked, Plan, Source};
 use crate::schedule::{Outcome, Schedule};
 use crate::version::{Asking, version};
 
@@ -55,6 +55,7 @@ impl Scraper {
             plan,
             followed: Vec::new(),
             local: None,
+            annotations: None,
             asked: JoinSet::new(),
             pool: Pool::default(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE_MAX)),
@@ -110,6 +111,8 @@ struct Scraping<P> {
     plan: P,
     followed: Vec<Followed>,
     local: Option<Local>,
+    /// The file of the pod's annotations, which is behind all others on the board.
+    annotations: Option<Target>,
     asked: JoinSet<Done>,
     pool: Pool,
     large: Arc<Semaphore>,
@@ -193,9 +196,12 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
             let target = Target { every, usual: every, ..target };
             Local { every, due: now, host, target }
         });
+        let before = self.annotations.take();
+        self.annotations = plan.annotations.map(|(name, said)| looked_at(&name, said, before));
         let followed = self.followed.iter().map(|one| one.target.clone());
-        let local = self.local.iter().map(|local| Arc::new(local.target.clone()));
-        self.board.replace(followed.chain(local).collect());
+        let local = self.local.iter().map(|local| &local.target);
+        let others = local.chain(&self.annotations).map(|target| Arc::new(target.clone()));
+        self.board.replace(followed.chain(others).collect());
     }
 
     /// Looks at the host if it is time to. When the next time is.
@@ -339,6 +345,22 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         });
         one.task = Some(task.id());
     }
+}
+
+/// The file of the pod's annotations after it was read.
+fn looked_at(name: &str, said: Looked, before: Option<Target>) -> Target {
+    let new = || Target::new(name, TargetKind::Annotations, Vec::new(), LOOK_PERIOD);
+    let mut target = before.filter(|before| &*before.name == name).unwrap_or_else(new);
+    let at = clock::wall();
+    match said {
+        Ok(()) => {
+            target.state = TargetState::Up;
+            target.asked += 1;
+            (target.asked_at, target.answered_at) = (Some(at), Some(at));
+        }
+        Err((cause, why)) => target.fail(at, cause, &why),
+    }
+    target
 }
 
 /// Runs `read`. A panic in there costs this one answer, and no other: who watches panics tells of it, and

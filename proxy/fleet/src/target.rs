@@ -22,6 +22,8 @@ pub enum TargetKind {
     Gpu,
     /// A host, or an exporter of hosts.
     Host,
+    /// The file of the annotations of the gateway's own pod.
+    Annotations,
 }
 
 impl TargetKind {
@@ -32,6 +34,7 @@ impl TargetKind {
             Self::Engine => "engine",
             Self::Gpu => "gpu",
             Self::Host => "host",
+            Self::Annotations => "annotations",
         }
     }
 }
@@ -75,7 +78,7 @@ impl fmt::Display for Silence {
 /// A source, as it is now.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Its URL, or `/proc`.
+    /// Its URL, or the path of what is read.
     pub name: Arc<str>,
     /// What it is asked for.
     pub kind: TargetKind,

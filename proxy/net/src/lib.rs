@@ -41,6 +41,7 @@ pub mod fetch;
 pub mod fields;
 pub mod frames;
 pub mod framing;
+pub mod grpc;
 pub mod listening;
 pub mod retry;
 pub mod sending;

@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     pub(crate) tenant: bool,
     /// The admin address is open, and asks for a token.
     pub(crate) admin: bool,
+    /// Metrics are read, and those that the pod's annotations name.
+    pub(crate) fleet: bool,
     /// What the data directory may take, in bytes; `None` where the pod brings its volume.
     pub(crate) room: Option<u64>,
     /// How long requests have to end, once the pod's other containers have gone.
@@ -36,6 +38,10 @@ pub(crate) struct Upstream {
 
 /// Where the folder of the token is.
 pub(crate) const ADMIN_FOLDER: &str = "/run/secrets/taximeter";
+/// Where the file of the pod's annotations is.
+pub(crate) const POD_FOLDER: &str = "/run/taximeter/pod";
+/// Its name there.
+pub(crate) const ANNOTATIONS: &str = "annotations";
 /// Where the journal is.
 pub(crate) const DATA_FOLDER: &str = "/var/lib/taximeter";
 /// Where metrics and health are, for those outside of the pod.
@@ -75,6 +81,9 @@ impl Settings {
         if !is_engine {
             line(format_args!("receipts: off"));
         }
+        if self.fleet {
+            line(format_args!("fleet: {{annotations: {POD_FOLDER}/{ANNOTATIONS}}}"));
+        }
         line(format_args!("resource:"));
         line(format_args!("  k8s.pod.name: ${{env:K8S_POD_NAME}}"));
         line(format_args!("  k8s.namespace.name: ${{env:K8S_NAMESPACE_NAME}}"));
@@ -108,6 +117,7 @@ mod tests {
             upstreams: vec![upstream("engine", "http://127.0.0.1:8000", None)],
             tenant: false,
             admin: false,
+            fleet: false,
             room: None,
             drain_seconds: NonZeroU32::MIN,
             bodies: 32 << 20,
@@ -118,7 +128,9 @@ mod tests {
         assert_eq!(engine.limits.bodies_total_bytes_max, Some(32 << 20));
         assert_eq!(engine.listen.to_string(), "0.0.0.0:8080");
         assert!(engine.admin.iter().all(|address| address.ip().is_loopback()));
+        assert_eq!(engine.fleet, None);
         settings.admin = true;
+        settings.fleet = true;
         settings.room = Some(966_367_641);
         settings.tenant = true;
         settings.beside = Beside::Application;
@@ -129,6 +141,8 @@ mod tests {
         let application = read(&settings);
         assert_eq!(application.listen.to_string(), "127.0.0.1:8080");
         assert_eq!(application.admin.to_string(), "0.0.0.0:9464");
+        let annotations = application.fleet.as_ref().and_then(|fleet| fleet.annotations.clone());
+        assert_eq!(annotations, Some("/run/taximeter/pod/annotations".into()));
         assert_eq!(application.ledger.dir_bytes_max, Some(966_367_641));
         assert_eq!(application.tenants.unknown, UnknownCaller::Tenant("shop".to_owned()));
         let forwards = |mode| application.upstreams.iter().all(|up| up.forward_credential == mode);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taximeter_config::ADMIN_DEFAULT;
 
-use crate::configuration::{ADMIN_FOLDER, ADMIN_PORT, DATA_FOLDER};
+use crate::configuration::{ADMIN_FOLDER, ADMIN_PORT, ANNOTATIONS, DATA_FOLDER, POD_FOLDER};
 use crate::options::{Beside, Sidecar, Tenant};
 use crate::pod::{name_of, text};
 use crate::quantity::{JournalSize, bytes};
@@ -17,6 +17,7 @@ pub(crate) const DATA_VOLUME: &str = "taximeter-data";
 
 const CONFIG_VOLUME: &str = "taximeter-config";
 const ADMIN_VOLUME: &str = "taximeter-admin";
+const POD_VOLUME: &str = "taximeter-pod";
 const CONFIG_FOLDER: &str = "/etc/taximeter";
 const CONFIG_FILE: &str = "taximeter.yaml";
 /// The program in its image.
@@ -46,6 +47,9 @@ impl Container<'_> {
         ];
         if self.sidecar.admin_secret.is_some() {
             mounts.push(json!({"name": ADMIN_VOLUME, "mountPath": ADMIN_FOLDER, "readOnly": true}));
+        }
+        if self.sidecar.fleet {
+            mounts.push(json!({"name": POD_VOLUME, "mountPath": POD_FOLDER, "readOnly": true}));
         }
         let mut container = json!({
             "name": NAME,
@@ -148,7 +152,7 @@ impl Container<'_> {
     }
 }
 
-/// Configuration, journal and token; the last only where a secret is named.
+/// Configuration, journal, token and the pod's annotations; these two only where they are wanted.
 pub(crate) fn volumes(sidecar: &Sidecar) -> Vec<Value> {
     let config = match &sidecar.config_map {
         Some(name) => json!({"name": CONFIG_VOLUME, "configMap": {"name": name}}),
@@ -163,6 +167,11 @@ pub(crate) fn volumes(sidecar: &Sidecar) -> Vec<Value> {
         let items = json!([{"key": "token", "path": "token"}]);
         json!({"name": ADMIN_VOLUME, "secret": {"secretName": secret, "items": items}})
     }));
+    if sidecar.fleet {
+        // Kubernetes writes this file again when the annotations change.
+        let item = json!({"path": ANNOTATIONS, "fieldRef": {"fieldPath": "metadata.annotations"}});
+        volumes.push(json!({"name": POD_VOLUME, "downwardAPI": {"items": [item]}}));
+    }
     volumes
 }
 
@@ -191,5 +200,5 @@ pub(crate) fn room(volumes: &[Value], size: &JournalSize) -> Option<u64> {
 /// Whether a volume is one that only we make, and may take away.
 pub(crate) fn is_our_volume(volume: &Value) -> bool {
     let name = name_of(volume);
-    name == CONFIG_VOLUME || name == ADMIN_VOLUME
+    [CONFIG_VOLUME, ADMIN_VOLUME, POD_VOLUME].contains(&name)
 }

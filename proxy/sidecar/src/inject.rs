@@ -159,6 +159,7 @@ pub fn inject(
         upstreams: work.upstreams,
         tenant: tenant.is_some(),
         admin: sidecar.admin_secret.is_some(),
+        fleet: sidecar.fleet,
         room: container::room(list_in(spec, "volumes")?, &sidecar.journal_size),
         drain_seconds: sidecar.drain_seconds,
         bodies: sidecar.memory.count() / 4,

@@ -91,6 +91,8 @@ pub struct Sidecar {
     pub config_map: Option<String>,
     /// Of the token (key `token`) with which the admin address is open to the cluster.
     pub admin_secret: Option<String>,
+    /// Whether it reads the metrics of the engine, of the host, and of what the pod's annotations name.
+    pub fleet: bool,
     /// Most memory that it may take; of it a quarter is for bodies that are held at once.
     pub memory: Memory,
     /// What it takes of processors when others want them too.
@@ -144,6 +146,9 @@ impl Sidecar {
             Err(fault) => Err(fault.to_string()),
         };
         told.upstream = read(metadata, "upstream", url)?.or(told.upstream);
+        let flag =
+            |text: &str| text.parse().map_err(|_| "is neither \"true\" nor \"false\"".to_owned());
+        told.fleet = read(metadata, "fleet", flag)?.unwrap_or(told.fleet);
         told.memory = read(metadata, "memory", Memory::from_str)?.unwrap_or(told.memory);
         told.cpu = read(metadata, "cpu", Cpu::from_str)?.unwrap_or(told.cpu);
         let size = read(metadata, "journal-size", JournalSize::from_str)?;

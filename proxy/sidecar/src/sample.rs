@@ -15,6 +15,7 @@ pub(crate) fn sidecar(beside: Beside) -> Sidecar {
         upstream: None,
         config_map: None,
         admin_secret: None,
+        fleet: false,
         memory: Sidecar::MEMORY.parse().expect("bytes"),
         cpu: Sidecar::CPU.parse().expect("processors"),
         drain_seconds: Sidecar::DRAIN_SECONDS.parse().expect("seconds"),

@@ -9,7 +9,6 @@ mod answer;
 mod backlog;
 mod collector;
 mod fault;
-mod grpc;
 #[cfg(test)]
 mod nobody;
 mod outcome;

@@ -65,6 +65,9 @@
     {{- if $values.admin.secret }}
     - {name: taximeter-admin, mountPath: /run/secrets/taximeter, readOnly: true}
     {{- end }}
+    {{- if hasKey $values.config "fleet" }}
+    - {name: taximeter-pod, mountPath: /run/taximeter/pod, readOnly: true}
+    {{- end }}
     {{- if $values.admin.tls.secret }}
     - {name: taximeter-tls, mountPath: /run/secrets/taximeter-tls, readOnly: true}
     {{- end }}
@@ -89,6 +92,11 @@
   secret:
     secretName: {{ . }}
     items: [{key: {{ $values.admin.secretKey }}, path: token}]
+{{- end }}
+{{- if hasKey $values.config "fleet" }}
+# Kubernetes writes the pod's annotations there, again when they change.
+- name: taximeter-pod
+  downwardAPI: {items: [{path: annotations, fieldRef: {fieldPath: metadata.annotations}}]}
 {{- end }}
 {{- with $values.admin.tls.secret }}
 - name: taximeter-tls
@@ -169,6 +177,9 @@ spec:
 {{- if $values.admin.secret -}}
 {{- $_ := set $ours "admin" "0.0.0.0:9464" -}}
 {{- $_ := set $ours "admin_token" "${file:/run/secrets/taximeter/token}" -}}
+{{- end -}}
+{{- if hasKey $values.config "fleet" -}}
+{{- $_ := set $ours "fleet" (dict "annotations" "/run/taximeter/pod/annotations") -}}
 {{- end -}}
 {{- if $values.admin.tls.secret -}}
 {{- $_ := set $ours "admin_tls" (include "taximeter.pod.adminTls" $values.admin.tls | fromYaml) -}}

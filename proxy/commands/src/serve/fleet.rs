@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use taximeter_control::{Plan, Scraper};
+use taximeter_control::{AnnotationsFile, Plan, Scraper};
 use taximeter_gateway::gateway::{Current, Gateway};
 use tokio::time::sleep;
 
@@ -37,15 +37,18 @@ pub(super) fn start(current: Current) -> Remembering {
     remembering
 }
 
-/// What is asked: once, and again for each further configuration.
+/// What is asked: once, and again for each further configuration, and when the pod's annotations change.
 fn plans(current: Current) -> impl FnMut() -> Option<Plan> + Send + 'static {
     let mut last = Weak::<Gateway>::new();
+    let mut annotations = AnnotationsFile::default();
     move || {
         let gateway = current.get();
-        if Weak::as_ptr(&last) == Arc::as_ptr(&gateway) {
+        let file = gateway.config.fleet.as_ref().and_then(|fleet| fleet.annotations.as_deref());
+        let has_changed = annotations.refresh(file);
+        if Weak::as_ptr(&last) == Arc::as_ptr(&gateway) && !has_changed {
             return None;
         }
         last = Arc::downgrade(&gateway);
-        Some(Plan::of(&gateway.config, |index| gateway.running(index).clone()))
+        Some(Plan::of(&gateway.config, &annotations, |index| gateway.running(index).clone()))
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicUsize;
 
 use taximeter_config::ScrapeUrl;
-use taximeter_fleet::{Silence, TargetKind};
+use taximeter_fleet::Silence;
 
 use super::*;
 
@@ -37,12 +37,13 @@ fn scraping(urls: &[&str]) -> Scraping<impl FnMut() -> Option<Plan>> {
         is_private: true,
         running: vec![Arc::new(AtomicUsize::new(1))],
     });
-    let plan = Plan { sources: sources.collect(), local: None };
+    let plan = Plan { sources: sources.collect(), ..Plan::default() };
     let mut scraping = Scraping {
         board: Arc::default(),
         plan: || None,
         followed: Vec::new(),
         local: None,
+        annotations: None,
         asked: JoinSet::new(),
         pool: Pool::default(),
         large: Arc::new(Semaphore::new(LARGE_AT_ONCE_MAX)),

@@ -234,6 +234,37 @@ fn base_urls_that_cannot_become_one_upstream_are_told() {
 }
 
 #[test]
+fn where_metrics_are_read_the_sidecar_is_shown_the_annotations_of_its_pod() {
+    let mut before = vllm(&json!([]));
+    let volume = |pod: &Value| named(list(&pod["spec"], "volumes"), "taximeter-pod").cloned();
+    let mount = |pod: &Value| named(list(ours(pod), "volumeMounts"), "taximeter-pod").cloned();
+    let off = injected(&before, &sidecar(Beside::Engine));
+    assert_eq!((volume(&off), mount(&off)), (None, None));
+    assert!(!configuration(&off).contains("fleet"));
+    before["metadata"]["annotations"] = json!({"taximeter.io/fleet": "true"});
+    let on = injected(&before, &sidecar(Beside::Engine));
+    let item = json!({"path": "annotations", "fieldRef": {"fieldPath": "metadata.annotations"}});
+    let shown = json!({"name": "taximeter-pod", "downwardAPI": {"items": [item]}});
+    assert_eq!(volume(&on), Some(shown));
+    let folder = mount(&on).expect("a mount")["mountPath"].clone();
+    assert!(configuration(&on).contains(&format!(
+        "fleet: {{annotations: {}/annotations}}\n",
+        folder.as_str().expect("a path")
+    )));
+    // A ConfigMap may name the file too.
+    let map = Sidecar { config_map: Some("c".to_owned()), fleet: true, ..sidecar(Beside::Engine) };
+    assert!(volume(&injected(&vllm(&json!([])), &map)).is_some());
+    // It is told otherwise now.
+    let mut changed = on;
+    changed["metadata"]["annotations"]["taximeter.io/fleet"] = "false".into();
+    let off = injected(&changed, &Sidecar { fleet: true, ..sidecar(Beside::Engine) });
+    assert_eq!((volume(&off), mount(&off)), (None, None));
+    changed["metadata"]["annotations"]["taximeter.io/fleet"] = "on".into();
+    let why = "taximeter.io/fleet: \"on\" is neither \"true\" nor \"false\"";
+    assert_eq!(refused(&changed, &sidecar(Beside::Engine)), why);
+}
+
+#[test]
 fn what_the_pod_says_wins_over_flags_and_its_annotation_over_its_label() {
     let asked = |metadata: Value, only_if_asked| {
         let mut pod = vllm(&json!([]));

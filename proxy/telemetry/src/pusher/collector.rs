@@ -10,12 +10,12 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use taximeter_config::{ClientCertificate, Exporter, OtlpProtocol, UpstreamUrl};
 use taximeter_net::fetch::fetch;
+use taximeter_net::grpc::{self, Reply};
 use taximeter_net::upstream::{Dialer, HTTP_1, HTTP_2, Pair, RequestBody};
 use tokio::time::timeout;
 
-use super::answer::{Answer, of_http};
+use super::answer::{Answer, of_grpc, of_http};
 use super::fault::SendFault;
-use super::grpc;
 use super::signal::Signal;
 
 /// Longest answer that is read, in bytes.
@@ -128,7 +128,9 @@ impl Collector {
         if self.gzip {
             headers.insert("grpc-encoding", HeaderValue::from_static("gzip"));
         }
-        grpc::call(self.dialer.dial(&self.url).await?, request, ANSWER_BYTES_MAX).await
+        let socket = self.dialer.dial(&self.url).await?;
+        let Reply { status, ends, body } = grpc::call(socket, request, ANSWER_BYTES_MAX).await?;
+        Ok(of_grpc(status, &ends, &body))
     }
 }
 

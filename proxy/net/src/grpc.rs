@@ -1,23 +1,35 @@
 //! Makes one gRPC call: an HTTP/2 request whose answer has its status in the trailers.
 
 use bytes::Bytes;
-use http::Request;
+use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use taximeter_net::upstream::EngineSocket;
 
-use super::answer::{Answer, of_grpc};
-use super::fault::SendFault;
+use crate::upstream::EngineSocket;
 
-/// Sends `request` over a fresh socket; what its answer, of at most `bytes_max` bytes, means.
+/// Why there is no whole answer.
+pub type CallFault = Box<dyn std::error::Error + Send + Sync>;
+
+/// What came back.
+#[derive(Debug)]
+pub struct Reply {
+    /// HTTP's own status, which is 200 whatever gRPC's is.
+    pub status: StatusCode,
+    /// The fields that may have gRPC's status: the trailers, or the head where nothing else came.
+    pub ends: HeaderMap,
+    /// The body, with what stands before each message.
+    pub body: Bytes,
+}
+
+/// Sends `request` over a fresh socket, and reads an answer of at most `bytes_max` bytes.
 ///
 /// Errors: the connection breaks, or the answer is longer than is read.
-pub(super) async fn call(
+pub async fn call(
     socket: EngineSocket,
     request: Request<Bytes>,
     bytes_max: usize,
-) -> Result<Answer, SendFault> {
+) -> Result<Reply, CallFault> {
     let (mut sender, connection) =
         http2::handshake(TokioExecutor::new(), TokioIo::new(socket)).await?;
     // Ends with the sender, or with an error that the answer has too.
@@ -28,6 +40,6 @@ pub(super) async fn call(
         Limited::new(body, bytes_max).collect().await.map_err(|fault| fault.to_string())?;
     let trailers = collected.trailers().cloned();
     let ends = trailers.filter(|trailers| trailers.contains_key("grpc-status"));
-    let message = collected.to_bytes();
-    Ok(of_grpc(head.status, ends.as_ref().unwrap_or(&head.headers), &message))
+    let body = collected.to_bytes();
+    Ok(Reply { status: head.status, ends: ends.unwrap_or(head.headers), body })
 }
