@@ -5,11 +5,12 @@ mod owner;
 mod who;
 
 use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
 
-use self::group::{Group, Part, key};
+use self::group::{Group, Part};
 use self::owner::Owners;
 use self::who::Who;
 use crate::identity::Field;
@@ -95,11 +96,12 @@ fn meant(claim: &Claim, name: &str, reading: &mut Reading) -> Option<(Part, Vec<
 struct Reader<'c, 'a> {
     claim: &'c Claim,
     groups: Vec<Group>,
-    index: HashMap<String, usize, RandomState>,
+    /// The place of each by the hash of what it is. Of two with one hash, the second stands at the next one.
+    index: HashMap<u64, usize, RandomState>,
+    hasher: RandomState,
     who: Who<'a>,
     known: Known,
     owners: Owners,
-    key: String,
     /// The last piece of a histogram: its row, its labels, and its group.
     last: Option<(usize, &'a [Label<'a>], usize)>,
 }
@@ -110,10 +112,10 @@ impl<'c, 'a> Reader<'c, 'a> {
             claim,
             groups: Vec::new(),
             index: HashMap::default(),
+            hasher: RandomState::default(),
             who: Who::new(claim.source, samples, names),
             known: Known::new(claim.source),
             owners: Owners::default(),
-            key: String::new(),
             last: None,
         }
     }
@@ -237,8 +239,8 @@ impl<'c, 'a> Reader<'c, 'a> {
     ) -> usize {
         let who = self.who.of(labels);
         let attributes = self.attributes(row, labels, reason);
-        key(&mut self.key, row.quantity, who, &attributes);
-        if let Some(&at) = self.index.get(self.key.as_str()) {
+        let found = self.find(row.quantity, who, &attributes);
+        if let Ok(at) = found {
             if let Some(group) = self.groups.get_mut(at) {
                 group.prefer(rank, row, name);
             }
@@ -249,9 +251,29 @@ impl<'c, 'a> Reader<'c, 'a> {
             self.owners.saw(who, &identity, labels);
         }
         let at = self.groups.len();
-        self.index.insert(self.key.clone(), at);
+        self.index.extend(found.err().map(|free| (free, at)));
         self.groups.push(Group::new(rank, row, name, who, attributes));
         at
+    }
+
+    /// The group of a quantity of somebody, or the hash at which it is to stand.
+    fn find(
+        &self,
+        quantity: &'static Quantity,
+        who: usize,
+        attributes: &[(String, String)],
+    ) -> Result<usize, u64> {
+        let of_attributes = attributes.iter().map(|attribute| self.hasher.hash_one(attribute));
+        let of_attributes = of_attributes.fold(0, u64::wrapping_add);
+        let mut hash = self.hasher.hash_one((quantity.name, who, of_attributes));
+        while let Some(&at) = self.index.get(&hash) {
+            let group = self.groups.get(at);
+            if group.is_some_and(|group| group.is_of(quantity, who, attributes)) {
+                return Ok(at);
+            }
+            hash = hash.wrapping_add(1);
+        }
+        Err(hash)
     }
 
     fn attributes(
@@ -319,8 +341,8 @@ impl<'c, 'a> Reader<'c, 'a> {
                 continue;
             }
             if let Some(made) = Group::derived(derived, &of) {
-                key(&mut self.key, derived.row.quantity, made.who, &made.attributes);
-                self.index.insert(self.key.clone(), self.groups.len());
+                let free = self.find(derived.row.quantity, made.who, &made.attributes).err();
+                self.index.extend(free.map(|free| (free, self.groups.len())));
                 self.groups.push(made);
             }
         }
@@ -328,9 +350,8 @@ impl<'c, 'a> Reader<'c, 'a> {
 
     /// The group of another quantity of the same.
     fn beside(&self, base: &Group, quantity: &'static Quantity) -> Option<&Group> {
-        let mut wanted = String::new();
-        key(&mut wanted, quantity, base.who, &base.attributes);
-        self.index.get(&wanted).and_then(|at| self.groups.get(*at))
+        let at = self.find(quantity, base.who, &base.attributes).ok()?;
+        self.groups.get(at)
     }
 }
 

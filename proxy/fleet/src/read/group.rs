@@ -74,6 +74,19 @@ impl Group {
         }
     }
 
+    /// Whether it is this quantity of somebody, in whatever order its attributes stand.
+    pub(super) fn is_of(
+        &self,
+        quantity: &'static Quantity,
+        who: usize,
+        attributes: &[(String, String)],
+    ) -> bool {
+        self.who == who
+            && self.row.quantity == quantity
+            && self.attributes.len() == attributes.len()
+            && attributes.iter().all(|attribute| self.attributes.contains(attribute))
+    }
+
     /// The number of its row. What is made from others has none.
     pub(super) fn row_number(&self) -> Option<usize> {
         (self.rank < usize::MAX).then_some(self.rank / NAMES_MAX)
@@ -208,21 +221,5 @@ impl Group {
             how,
             age,
         }
-    }
-}
-
-/// Writes what tells a quantity of a subject from all others.
-pub(super) fn key(
-    key: &mut String,
-    quantity: &Quantity,
-    who: usize,
-    attributes: &[(String, String)],
-) {
-    key.clear();
-    let _ = write!(key, "{}\u{1}{who}", quantity.name);
-    let mut sorted: Vec<_> = attributes.iter().collect();
-    taximeter_collections::sort(&mut sorted);
-    for (name, value) in sorted {
-        let _ = write!(key, "\u{3}{name}\u{2}{value}");
     }
 }
