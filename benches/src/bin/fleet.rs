@@ -145,15 +145,20 @@ fn tell_disk() -> Result<()> {
         "\n{:<34}{:>12}{:>12}{:>16}",
         "samples on disk, 100 GPUs", "samples", "bytes", "bytes a sample"
     ));
-    for grid in ["1s", "1m", "1h"] {
-        let (of_grid, bytes) = written(&folder.path().join("samples").join(grid))?;
-        say(&format!("{grid:<34}{of_grid:>12}{bytes:>12}{:>16.2}", bytes as f64 / of_grid as f64));
-    }
+    tell_written(&folder, "1s", "of 2 hours")?;
+    tell_written(&folder, "1m", "of 2 hours")?;
     say(&format!(
         "CPU of {samples} samples of {hours} hours: {:.0} ms to write, {:.0} ms to merge",
         millis(spent),
         millis(merged)
     ));
+    Ok(())
+}
+
+fn tell_written(folder: &tempfile::TempDir, grid: &str, time: &str) -> Result<()> {
+    let (samples, bytes) = written(&folder.path().join("samples").join(grid))?;
+    let name = format!("{grid}, {time}");
+    say(&format!("{name:<34}{samples:>12}{bytes:>12}{:>16.2}", bytes as f64 / samples as f64));
     Ok(())
 }
 
@@ -180,6 +185,7 @@ fn tell_chart() -> Result<()> {
             while memory.merge_next(at(hour * HOUR), &|| true)? {}
         }
     }
+    tell_written(&folder, "1h", "of 90 days")?;
     say(&format!(
         "\n{:<34}{:>10}{:>10}{:>12}{:>12}",
         "a chart of 90 days, 100 GPUs", "series", "points", "first, ms", "least, ms"
