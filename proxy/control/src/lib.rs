@@ -2,7 +2,7 @@
 //!
 //! Begin with `scraper.rs`, the thread that asks all sources. `schedule.rs` says when, `ask.rs` is one
 //! question, `exposition.rs` makes samples of its text, and `plan.rs` says who is asked. `host.rs`
-//! reads `/proc`, and `annotations.rs` the annotations of our own pod.
+//! reads `/proc`, `kubelet.rs` asks the kubelet, and `annotations.rs` the annotations of our own pod.
 //!
 //! # Invariants
 //!
@@ -24,11 +24,12 @@ mod annotations;
 mod ask;
 pub mod exposition;
 mod host;
+mod kubelet;
 mod plan;
 mod schedule;
 mod scraper;
 
 pub use annotations::{Annotations, AnnotationsFile};
-pub use plan::{Looked, Plan, Source};
+pub use plan::{Address, Looked, Plan, Source};
 pub use schedule::{Outcome, Schedule};
 pub use scraper::Scraper;

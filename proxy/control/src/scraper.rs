@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use taximeter_fleet::{Board, Pool, Target, TargetKind, TargetState};
+use taximeter_fleet::{Board, Pool, Reading, Target, TargetKind, TargetState};
 use taximeter_net::sending::SenderThread;
 use taximeter_net::upstream::Dialer;
 use taximeter_system::clock;
@@ -18,7 +18,8 @@ use tokio::task::{Id, JoinError, JoinSet};
 use crate::ask::{ANSWER_BYTES_MAX, Answer, ScrapeFault, ask};
 use crate::exposition::{Bounds, Form, body, read};
 use crate::host::Host;
-use crate::plan::{Looked, Plan, Source};
+use crate::kubelet;
+use crate::plan::{Address, Looked, Plan, Source};
 use crate::schedule::{Outcome, Schedule};
 
 /// Questions that run at the same time.
@@ -152,7 +153,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
 
     /// Follows what is planned. What stays goes on as it was.
     fn follow(&mut self, plan: Plan, now: Instant) {
-        let tls = plan.sources.iter().any(|source| source.url.tls);
+        let tls = plan.sources.iter().any(|source| source.address.is_tls());
         if tls != self.dialers.tls {
             self.dialers = Dialers::new(tls);
         }
@@ -160,7 +161,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         let mut first = now;
         for source in plan.sources {
             let is_it = |one: &Followed| {
-                one.source.url == source.url
+                one.source.address == source.address
                     && one.source.kind == source.kind
                     && one.source.is_private == source.is_private
             };
@@ -217,7 +218,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         let schedule = Schedule::new(source.kind == TargetKind::Engine, first);
         let upstreams = source.upstreams.clone();
         let every = schedule.every(source.is_busy());
-        let target = Target::new(&source.url.to_string(), source.kind, upstreams, every);
+        let target = Target::new(&source.address.to_string(), source.kind, upstreams, every);
         Followed { id: self.ids, source, schedule, target: Arc::new(target), task: None }
     }
 
@@ -250,10 +251,13 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
                 true => self.dialers.private.clone(),
                 false => self.dialers.any.clone(),
             };
-            let Source { url, credential, .. } = one.source.clone();
+            let Source { address, credential, .. } = one.source.clone();
             let (id, large) = (one.id, self.large.clone());
             let task = self.asked.spawn(async move {
-                let answer = ask(&dialer, &url, credential.as_ref(), &large).await;
+                let answer = match &address {
+                    Address::Url(url) => ask(&dialer, url, credential.as_ref(), &large).await,
+                    Address::Socket(path) => kubelet::ask(path).await,
+                };
                 Done { id, answer }
             });
             one.task = Some(task.id());
@@ -331,26 +335,35 @@ fn tell(
     at: Timestamp,
     pool: &mut Pool,
 ) -> Result<usize, ScrapeFault> {
+    if target.kind == TargetKind::Kubelet {
+        note(target, kubelet::read(&answer.text)?, now, at, pool);
+        return Ok(answer.text.len());
+    }
     let text = body(&answer.text);
     let bounds = Bounds { bytes: ANSWER_BYTES_MAX, samples: SAMPLES_MAX, ..Bounds::default() };
     let exposition = read(&text, &bounds);
     if exposition.form != Form::Text {
         return Err(ScrapeFault::Form(exposition.form));
     }
-    let mut reading = taximeter_fleet::read(&exposition.samples, at);
+    let reading = taximeter_fleet::read(&exposition.samples, at);
     if !reading.programs.iter().any(|program| program.is_read) {
         return Err(ScrapeFault::NoProgram);
     }
+    note(target, reading, now, at, pool);
+    target.skipped = exposition.skipped.count();
+    target.cut = answer.cut || exposition.cut;
+    Ok(answer.text.len())
+}
+
+/// A source has told this.
+fn note(target: &mut Target, mut reading: Reading, now: Instant, at: Timestamp, pool: &mut Pool) {
     if *target.programs != reading.programs {
         target.programs = Arc::new(std::mem::take(&mut reading.programs));
     }
     target.quantities = Arc::new(target.quantities.after(reading, now, pool));
-    target.skipped = exposition.skipped.count();
-    target.cut = answer.cut || exposition.cut;
     target.state = TargetState::Up;
     target.asked += 1;
     (target.asked_at, target.answered_at) = (Some(at), Some(at));
-    Ok(answer.text.len())
 }
 
 #[cfg(test)]
