@@ -28,6 +28,8 @@ pub struct Fleet {
     pub annotations: Option<PathBuf>,
     /// Exporters of GPUs.
     pub gpus: Vec<ScrapeUrl>,
+    /// The socket at which the kubelet says whose each GPU is.
+    pub podresources: Option<PathBuf>,
     /// The upstream of each GPU, by the GPU's id, as far as the file says.
     pub assigned: BTreeMap<String, String>,
     /// Exporters of hosts.
@@ -60,6 +62,7 @@ impl Default for Fleet {
             engines: Engines::Auto,
             annotations: None,
             gpus: Vec::new(),
+            podresources: None,
             assigned: BTreeMap::new(),
             hosts: Vec::new(),
             local: Some(Duration::from_secs(1)),

@@ -27,9 +27,11 @@ pub(crate) fn fleet(
         },
         Optional::Absent | Optional::Wrong => Engines::Auto,
     };
-    let (gpus, assigned) = match raw.gpus.given() {
-        Some(RawGpuExporters { scrape, assigned }) => (Some(scrape), Some(assigned)),
-        None => (None, None),
+    let (gpus, assigned, podresources) = match raw.gpus.given() {
+        Some(RawGpuExporters { scrape, podresources, assigned }) => {
+            (Some(scrape), Some(assigned), podresources.given())
+        }
+        None => (None, None, None),
     };
     let gpus = gpus.and_then(Optional::given).map(|list| places.urls(list, reader));
     let mut of = BTreeMap::new();
@@ -55,6 +57,7 @@ pub(crate) fn fleet(
         engines,
         annotations: raw.annotations.given().map(|at| reader.resolve(&at.value)),
         gpus: gpus.unwrap_or_default(),
+        podresources: podresources.map(|at| reader.resolve(&at.value)),
         assigned: of,
         hosts: hosts.unwrap_or_default(),
         local,
@@ -151,8 +154,10 @@ mod tests {
         assert_eq!(engines("fleet: {engines: ['http://a:8000', 'https://B/x?y=1']}"), listed);
         let local = |text: &str| load(text).unwrap().unwrap().local;
         assert_eq!(local("fleet: {hosts: {local: off}}"), None);
-        let files = load("fleet: {annotations: pod/a}").unwrap().unwrap();
+        let files = load("fleet: {annotations: pod/a, gpus: {podresources: /k.sock}}");
+        let files = files.unwrap().unwrap();
         assert_eq!(files.annotations, Some("pod/a".into()));
+        assert_eq!(files.podresources, Some("/k.sock".into()));
         let memory = |text: &str| load(text).unwrap().unwrap().memory;
         let hours = |hours: [u64; 3]| hours.map(|hours| Duration::from_secs(hours * 3_600));
         assert_eq!(memory("fleet: {}").keep, hours([48, 90 * 24, 3 * 365 * 24]));

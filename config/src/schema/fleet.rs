@@ -54,8 +54,12 @@ keys! {
         /// Their URLs; `/metrics` where a URL has no path. Taximeter asks every 5 seconds.
         scrape: Optional<List<Spanned<ScrapeUrl>>> =
             without("no exporters").example(r#"["http://dcgm:9400"]"#),
-        /// Which GPUs an upstream runs on, where no label of an exporter says it.
-        assigned: Optional<List<RawAssigned>> = without("what exporters say"),
+        /// The socket at which the kubelet of this node says which container has which GPU (podresources
+        /// API, v1). Taximeter asks every 5 seconds.
+        podresources: Optional<Spanned<PathBuf>> = without("the kubelet is not asked")
+            .example("/var/lib/kubelet/pod-resources/kubelet.sock"),
+        /// Which GPUs an upstream runs on. This outranks the kubelet, and labels of exporters.
+        assigned: Optional<List<RawAssigned>> = without("what the kubelet and exporters say"),
     }
 }
 
@@ -64,7 +68,8 @@ keys! {
     RawAssigned {
         /// The name of the upstream.
         upstream: Required<Spanned<Name>> = required().example("local"),
-        /// The ids of its GPUs or their parts, as exporters print them. No two upstreams have the same.
+        /// The ids of its GPUs, as exporters print them; of a part of a GPU with its number behind it, as
+        /// in `GPU-5fd4f087-86f3-7a43-b711-4771313afc50/2`. No two upstreams have the same.
         ids: Required<List<Spanned<GpuId>>> =
             required().example(r#"["GPU-5fd4f087-86f3-7a43-b711-4771313afc50"]"#),
     }

@@ -5,6 +5,7 @@ mod joins;
 pub(super) mod samples;
 mod told;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -60,8 +61,8 @@ pub(super) struct FleetAnswer {
 pub(super) struct FleetSource {
     /// Its URL, or the path of what is read.
     pub(super) name: String,
-    /// What it is asked for: `engine`, `gpu` or `host`; or `annotations`, the file of those of the pod, which
-    /// name a place to ask.
+    /// What it is asked for: `engine`, `gpu` or `host`; `kubelet`, for whose each GPU is; or `annotations`, the
+    /// file of those of the pod, which name a place to ask.
     pub(super) kind: &'static str,
     /// The names of the upstreams at its address.
     pub(super) upstreams: Vec<String>,
@@ -255,12 +256,10 @@ impl FleetQuery {
         let assigned = gateway.config.fleet.as_ref().map(|fleet| &fleet.assigned);
         let upstream = |who: &taximeter_fleet::Identity| match target.kind {
             TargetKind::Engine => target.upstreams.first().cloned(),
-            TargetKind::Gpu | TargetKind::Host | TargetKind::Annotations => {
-                let id = [Field::Part, Field::Gpu].into_iter().find_map(|field| {
-                    let id = who.get(field)?;
-                    assigned?.contains_key(id).then_some(id)
-                });
-                assigned?.get(id?).cloned()
+            _ => {
+                let whole = who.get(Field::Gpu).map(Cow::Borrowed);
+                let names = who.device().into_iter().chain(whole);
+                names.filter_map(|name| assigned?.get(&*name).cloned()).next()
             }
         };
         let told = &target.quantities;

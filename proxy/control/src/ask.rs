@@ -60,6 +60,12 @@ pub(crate) enum ScrapeFault {
     Form(Form),
     #[error("the answer has no metrics of a program that is read")]
     NoProgram,
+    #[error("it answers gRPC status {code}: {said}")]
+    Grpc { code: String, said: String },
+    #[error("the answer is no list of podresources")]
+    NoList,
+    #[error("the answer has more than {0} bytes")]
+    TooLong(usize),
     #[error("a fault of Taximeter has ended the question")]
     Panicked,
 }
@@ -70,8 +76,9 @@ impl ScrapeFault {
         match self {
             Self::Dial(fault) => fault.cause(),
             Self::Timeout => "timeout",
-            Self::Broken | Self::BrokeOff => "broken",
-            Self::Status(_) => "status",
+            Self::Broken | Self::BrokeOff | Self::TooLong(_) => "broken",
+            Self::Status(_) | Self::Grpc { .. } => "status",
+            Self::NoList => "no_podresources",
             Self::Redirect(..) => "redirect",
             Self::Encoding | Self::Bomb => "encoding",
             Self::Form(_) => "not_metrics",
@@ -219,7 +226,7 @@ impl Text {
 }
 
 /// Text of others for people: it cannot move a cursor, and is short.
-fn shown(value: &HeaderValue) -> String {
+pub(crate) fn shown(value: &HeaderValue) -> String {
     let text = String::from_utf8_lossy(value.as_bytes());
     let visible = text.chars().map(|c| if is_visible(c) { c } else { '\u{fffd}' });
     visible.take(SHOWN_CHARS_MAX).collect()

@@ -2,8 +2,8 @@
 //!
 //! Begin with `scraper.rs`, the thread that asks all sources. `schedule.rs` says when, `ask.rs` is one
 //! question, `exposition.rs` makes samples of its text, and `plan.rs` says who is asked. `host.rs`
-//! reads `/proc`, `version.rs` asks engines for their version, and `annotations.rs` reads the annotations of
-//! our own pod.
+//! reads `/proc`, `kubelet.rs` asks the kubelet, `version.rs` engines for their version, and
+//! `annotations.rs` reads the annotations of our own pod.
 //!
 //! # Invariants
 //!
@@ -25,12 +25,13 @@ mod annotations;
 mod ask;
 pub mod exposition;
 mod host;
+mod kubelet;
 mod plan;
 mod schedule;
 mod scraper;
 mod version;
 
 pub use annotations::{Annotations, AnnotationsFile};
-pub use plan::{Looked, Plan, Source};
+pub use plan::{Address, Looked, Plan, Source};
 pub use schedule::{Outcome, Schedule};
 pub use scraper::Scraper;

@@ -1,6 +1,8 @@
 //! Which sources are asked, by a configuration.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -24,11 +26,37 @@ pub struct Plan {
 /// That all is well with a file, or what is wrong: in one word, and for people.
 pub type Looked = Result<(), (&'static str, String)>;
 
+/// Where a source is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// Metrics, by HTTP.
+    Url(ScrapeUrl),
+    /// The kubelet's socket.
+    Socket(Arc<Path>),
+}
+
+impl Address {
+    /// Whether TLS is needed.
+    #[must_use]
+    pub const fn is_tls(&self) -> bool {
+        matches!(self, Self::Url(ScrapeUrl { tls: true, .. }))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url) => url.fmt(f),
+            Self::Socket(path) => path.display().fmt(f),
+        }
+    }
+}
+
 /// A source that is asked.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// Where it is.
-    pub url: ScrapeUrl,
+    pub address: Address,
     /// What it is asked for.
     pub kind: TargetKind,
     /// The names of the upstreams that are there.
@@ -65,7 +93,7 @@ impl Plan {
         let annotated = annotated.map(|url| (TargetKind::Engine, url, true));
         for (kind, url, is_private) in places(fleet, &config.upstreams).chain(annotated) {
             let source = sources.entry(url.clone()).or_insert_with(|| Source {
-                url: url.clone(),
+                address: Address::Url(url.clone()),
                 kind,
                 upstreams: Vec::new(),
                 credential: None,
@@ -84,7 +112,16 @@ impl Plan {
             }
         }
         let annotations = said.map(|(path, said)| (path.display().to_string(), state(said)));
-        Self { sources: sources.into_values().collect(), local: fleet.local, annotations }
+        let kubelet = fleet.podresources.iter().map(|path| Source {
+            address: Address::Socket(path.as_path().into()),
+            kind: TargetKind::Kubelet,
+            upstreams: Vec::new(),
+            credential: None,
+            is_private: true,
+            running: Vec::new(),
+        });
+        let sources = sources.into_values().chain(kubelet).collect();
+        Self { sources, local: fleet.local, annotations }
     }
 }
 
@@ -158,7 +195,7 @@ mod tests {
             format!(
                 "{} {} {} {} {}",
                 source.kind.as_str(),
-                source.url,
+                source.address,
                 source.upstreams.join("+"),
                 source.credential.as_ref().map_or("-", Secret::expose),
                 source.is_private
@@ -216,7 +253,7 @@ mod tests {
         let wrong = plan.annotations.unwrap().1.err().map(|(cause, why)| format!("{cause}: {why}"));
         let shown = |source: &Source| {
             let credential = source.credential.as_ref().map_or("-", Secret::expose);
-            format!("{} {} {credential}", source.url, source.upstreams.join("+"))
+            format!("{} {} {credential}", source.address, source.upstreams.join("+"))
         };
         plan.sources.iter().map(shown).chain(wrong).collect()
     }

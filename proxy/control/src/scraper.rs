@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use taximeter_fleet::{Board, Component, Pool, SOURCES, Target, TargetKind, TargetState, Version};
+use taximeter_fleet::{
+    Board, Component, Pool, Reading, SOURCES, Target, TargetKind, TargetState, Version,
+};
 use taximeter_net::sending::SenderThread;
 use taximeter_net::upstream::Dialer;
 use taximeter_system::clock;
@@ -18,7 +20,8 @@ use tokio::task::{Id, JoinError, JoinSet};
 use crate::ask::{ANSWER_BYTES_MAX, Answer, ScrapeFault, ask};
 use crate::exposition::{Bounds, Form, body, read};
 use crate::host::Host;
-use crate::plan::{Looked, Plan, Source};
+use crate::kubelet;
+use crate::plan::{Address, Looked, Plan, Source};
 use crate::schedule::{Outcome, Schedule};
 use crate::version::{Asking, version};
 
@@ -164,7 +167,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
 
     /// Follows what is planned. What stays goes on as it was.
     fn follow(&mut self, plan: Plan, now: Instant) {
-        let tls = plan.sources.iter().any(|source| source.url.tls);
+        let tls = plan.sources.iter().any(|source| source.address.is_tls());
         if tls != self.dialers.tls {
             self.dialers = Dialers::new(tls);
         }
@@ -172,7 +175,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         let mut first = now;
         for source in plan.sources {
             let is_it = |one: &Followed| {
-                one.source.url == source.url
+                one.source.address == source.address
                     && one.source.kind == source.kind
                     && one.source.is_private == source.is_private
             };
@@ -229,7 +232,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         let schedule = Schedule::new(source.kind == TargetKind::Engine, first);
         let upstreams = source.upstreams.clone();
         let every = schedule.every(source.is_busy());
-        let target = Target::new(&source.url.to_string(), source.kind, upstreams, every);
+        let target = Target::new(&source.address.to_string(), source.kind, upstreams, every);
         let (target, asking) = (Arc::new(target), Asking::default());
         Followed { id: self.ids, source, schedule, target, asking, task: None }
     }
@@ -260,10 +263,13 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
             }
             one.schedule.begin(now);
             let dialer = self.dialers.of(&one.source);
-            let Source { url, credential, .. } = one.source.clone();
+            let Source { address, credential, .. } = one.source.clone();
             let (id, large) = (one.id, self.large.clone());
             let task = self.asked.spawn(async move {
-                let answer = ask(&dialer, &url, credential.as_ref(), &large).await;
+                let answer = match &address {
+                    Address::Url(url) => ask(&dialer, url, credential.as_ref(), &large).await,
+                    Address::Socket(path) => kubelet::ask(path).await,
+                };
                 Done { id, said: Said::Metrics(answer) }
             });
             one.task = Some(task.id());
@@ -325,6 +331,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
     /// Asks an engine for its version, if it is time to. Its metrics wait until it has answered.
     fn ask_version(&mut self, place: usize, now: Instant, has_come_up: bool) {
         let Some(one) = self.followed.get_mut(place) else { return };
+        let Address::Url(url) = one.source.address.clone() else { return };
         let program = one.target.programs.iter().find(|program| program.is_read);
         let source = SOURCES.iter().find(|of| program.is_some_and(|is| is.name == of.name));
         let places = source.map_or(&[][..], |source| source.version_at);
@@ -337,7 +344,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         }
         one.schedule.hold(true);
         let dialer = self.dialers.of(&one.source);
-        let Source { url, credential, .. } = one.source.clone();
+        let credential = one.source.credential.clone();
         let (id, large) = (one.id, self.large.clone());
         let task = self.asked.spawn(async move {
             let told = version(&dialer, &url, credential.as_ref(), &large, places).await;
@@ -383,27 +390,36 @@ fn tell(
     at: Timestamp,
     pool: &mut Pool,
 ) -> Result<usize, ScrapeFault> {
+    if target.kind == TargetKind::Kubelet {
+        note(target, kubelet::read(&answer.text)?, now, at, pool);
+        return Ok(answer.text.len());
+    }
     let text = body(&answer.text);
     let bounds = Bounds { bytes: ANSWER_BYTES_MAX, samples: SAMPLES_MAX, ..Bounds::default() };
     let exposition = read(&text, &bounds);
     if exposition.form != Form::Text {
         return Err(ScrapeFault::Form(exposition.form));
     }
-    let mut reading = taximeter_fleet::read(&exposition.samples, at);
+    let reading = taximeter_fleet::read(&exposition.samples, at);
     if !reading.programs.iter().any(|program| program.is_read) {
         return Err(ScrapeFault::NoProgram);
     }
+    note(target, reading, now, at, pool);
+    target.skipped = exposition.skipped.count();
+    target.cut = answer.cut || exposition.cut;
+    Ok(answer.text.len())
+}
+
+/// A source has told this.
+fn note(target: &mut Target, mut reading: Reading, now: Instant, at: Timestamp, pool: &mut Pool) {
     if *target.programs != reading.programs {
         target.programs = Arc::new(std::mem::take(&mut reading.programs));
     }
     note_versions(target, std::mem::take(&mut reading.versions));
     target.quantities = Arc::new(target.quantities.after(reading, now, pool));
-    target.skipped = exposition.skipped.count();
-    target.cut = answer.cut || exposition.cut;
     target.state = TargetState::Up;
     target.asked += 1;
     (target.asked_at, target.answered_at) = (Some(at), Some(at));
-    Ok(answer.text.len())
 }
 
 /// These are the versions that its metrics tell. That of an engine was asked for.

@@ -1,5 +1,7 @@
 //! Whom a quantity is about.
 
+use std::borrow::Cow;
+
 /// One part of an identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
@@ -73,6 +75,28 @@ impl Identity {
         self.fields.iter().map(|(field, value)| (*field, value.as_str()))
     }
 
+    /// Whether it is about a part of a GPU.
+    pub(crate) fn is_part(&self) -> bool {
+        self.get(Field::Part).is_some_and(|part| match self.get(Field::Profile) {
+            // AMD numbers the one part of a whole GPU too.
+            Some(profile) => !profile.eq_ignore_ascii_case("spx"),
+            None => part != "0",
+        })
+    }
+
+    /// What the device is called among all: a GPU by its id, and a part whose number others have too with
+    /// its GPU before it. `None` of whom is no device.
+    #[must_use]
+    pub fn device(&self) -> Option<Cow<'_, str>> {
+        let gpu = self.get(Field::Gpu).or_else(|| self.get(Field::Pci));
+        match (gpu, self.get(Field::Part).filter(|_| self.is_part())) {
+            (Some(gpu), Some(part)) if !part.starts_with("MIG-") => {
+                Some(format!("{gpu}/{part}").into())
+            }
+            (gpu, part) => part.or(gpu).map(Cow::Borrowed),
+        }
+    }
+
     /// Adds a field that is not there yet.
     pub(crate) fn set(&mut self, field: Field, value: &str) {
         let value = normal(field, value);
@@ -119,6 +143,27 @@ fn pci(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_is_called_so_that_no_other_is_called_the_same() {
+        let device = |fields: &[(Field, &str)]| {
+            let mut identity = Identity::default();
+            fields.iter().for_each(|(field, value)| identity.set(*field, value));
+            identity.device().map(Cow::into_owned)
+        };
+        let (gpu, other) = ((Field::Gpu, "GPU-1"), (Field::Gpu, "GPU-2"));
+        let part = [(Field::Part, "2"), (Field::Profile, "3g.40gb")];
+        let (one, two) = ([&[gpu], &part[..]].concat(), [&[other], &part[..]].concat());
+        assert_eq!(device(&one).as_deref(), Some("GPU-1/2"));
+        assert_eq!(device(&two).as_deref(), Some("GPU-2/2"));
+        // AMD's whole GPUs have a part each.
+        let whole = [(Field::Gpu, "SN-0"), (Field::Part, "0"), (Field::Profile, "SPX")];
+        assert_eq!(device(&whole).as_deref(), Some("SN-0"));
+        assert_eq!(device(&whole[..2]).as_deref(), Some("SN-0"));
+        assert_eq!(device(&[gpu, (Field::Part, "MIG-7")]).as_deref(), Some("MIG-7"));
+        assert_eq!(device(&[(Field::Pci, "0000:3B:00.0")]).as_deref(), Some("0000:3b:00.0"));
+        assert_eq!(device(&[(Field::Pod, "p")]), None);
+    }
 
     #[test]
     fn one_device_is_spelled_in_one_way() {

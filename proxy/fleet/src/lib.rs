@@ -2,8 +2,9 @@
 //!
 //! Named samples and a time in, quantities out. Begin with `read.rs`; what the schema has is in
 //! `quantity.rs`, and what each program calls it in `source/`, one table for each. `series.rs` goes from
-//! one scrape of a source to the next, `target.rs` has all sources as they are now, `join.rs` says which of
-//! them serve an upstream, `memory.rs` makes samples of them that are kept, and `events.rs` finds changes.
+//! one scrape of a source to the next, `kubelet.rs` reads whose each GPU is, `target.rs` has all sources as
+//! they are now, `join.rs` says which of them serve an upstream, `memory.rs` makes samples of them that are
+//! kept, and `events.rs` finds changes.
 //!
 //! # Invariants
 //!
@@ -21,6 +22,7 @@ mod events;
 mod histogram;
 mod identity;
 mod join;
+mod kubelet;
 mod memory;
 mod names;
 mod period;
@@ -42,6 +44,7 @@ pub use events::watcher::{EVENTS_MAX, EVENTS_OF_ONE_MAX, FACTS_MAX, Known, Watch
 pub use histogram::{Buckets, Distribution, Percentile};
 pub use identity::{Field, Identity};
 pub use join::{Basis, Join, Link, Links, Upstream, Whereabouts, joined};
+pub use kubelet::{Held, read_held};
 pub use memory::grid::Grid;
 pub use memory::key::{SampleKey, WHO};
 pub use memory::recorder::{FOLLOWED_MAX, Recorder, Told, WAITING_MAX};

@@ -22,6 +22,8 @@ pub enum TargetKind {
     Gpu,
     /// A host, or an exporter of hosts.
     Host,
+    /// The kubelet, which knows whose each GPU of its node is.
+    Kubelet,
     /// The file of the annotations of the gateway's own pod.
     Annotations,
 }
@@ -34,6 +36,7 @@ impl TargetKind {
             Self::Engine => "engine",
             Self::Gpu => "gpu",
             Self::Host => "host",
+            Self::Kubelet => "kubelet",
             Self::Annotations => "annotations",
         }
     }

@@ -24,7 +24,7 @@ pub struct Reply {
 
 /// Sends `request` over a fresh socket, and reads an answer of at most `bytes_max` bytes.
 ///
-/// Errors: the connection breaks, or the answer is longer than is read.
+/// Errors: the connection breaks, or the answer is longer than is read (`LengthLimitError`).
 pub async fn call(
     socket: EngineSocket,
     request: Request<Bytes>,
@@ -36,8 +36,7 @@ pub async fn call(
     tokio::spawn(connection);
     let answer = sender.send_request(request.map(Full::new)).await?;
     let (head, body) = answer.into_parts();
-    let collected =
-        Limited::new(body, bytes_max).collect().await.map_err(|fault| fault.to_string())?;
+    let collected = Limited::new(body, bytes_max).collect().await?;
     let trailers = collected.trailers().cloned();
     let ends = trailers.filter(|trailers| trailers.contains_key("grpc-status"));
     let body = collected.to_bytes();

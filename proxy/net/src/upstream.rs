@@ -12,6 +12,6 @@ mod pool;
 mod wire;
 
 pub use anyone::Anyone;
-pub use dial::{DialFault, Dialer, EngineSocket, HTTP_1, HTTP_2, Pair};
+pub use dial::{DialFault, Dialer, EngineSocket, HTTP_1, HTTP_2, Pair, dial_path};
 pub use exchange::{Exchange, ExchangeBody, Link, RequestBody, SendFault};
 pub use pool::Pool;

@@ -156,7 +156,7 @@ fn joins(found: &FleetAnswer) -> Markup {
             div.scroll { table {
                 caption {
                     "What serves each upstream, and what that rests on. The configuration comes before "
-                    "addresses, and these before labels."
+                    "addresses, these before the kubelet (podresources), and it before labels."
                 }
                 thead { tr {
                     th scope="col" { "Upstream" }

@@ -1,10 +1,13 @@
 //! What serves each upstream, as the API tells it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Serialize;
-use taximeter_fleet::{EventKind, Fact, Join, Links, Upstream, Whereabouts, joined};
+use taximeter_fleet::{EventKind, Fact, Join, Links, Target, Upstream, Whereabouts, joined};
 use taximeter_gateway::gateway::Gateway;
+use taximeter_system::clock;
 use utoipa::ToSchema;
 
 /// What serves an upstream: its engine, pod, GPUs and host.
@@ -38,7 +41,8 @@ pub(crate) struct FleetLinks {
 pub(crate) struct FleetLink {
     /// The name of a source, `namespace/pod`, a GPU's id, or a host.
     pub(crate) to: String,
-    /// What that rests on, the surest first: `configuration`, `address` or `labels`.
+    /// What that rests on, the surest first: `configuration`, `address`, `podresources` (the kubelet) or
+    /// `labels`.
     pub(crate) basis: &'static str,
 }
 
@@ -56,7 +60,10 @@ pub(crate) fn joins(gateway: &Gateway) -> Vec<FleetJoin> {
         namespace: told(&["k8s.namespace.name"]).map(String::as_str),
         pod: told(&["k8s.pod.name"]).map(String::as_str),
     };
-    let joins = joined(&gateway.fleet.targets(), &upstreams, &fleet.assigned, own);
+    let now = clock::now();
+    let targets: Vec<_> =
+        gateway.fleet.targets().into_iter().map(|one| holding(one, now)).collect();
+    let joins = joined(&targets, &upstreams, &fleet.assigned, own);
     joins.into_iter().map(FleetJoin::of).collect()
 }
 
@@ -73,6 +80,14 @@ pub fn claims(gateway: &Gateway) -> Vec<Fact> {
         Fact::new(EventKind::GpuClaimed, &gpu, &of.join(", "), of)
     };
     claims.into_iter().map(fact).collect()
+}
+
+/// The source without what no longer holds.
+fn holding(target: Arc<Target>, now: Instant) -> Arc<Target> {
+    match target.silence(now) {
+        None => target,
+        Some(_) => Arc::new(Target { quantities: Arc::default(), ..Target::clone(&target) }),
+    }
 }
 
 impl FleetJoin {

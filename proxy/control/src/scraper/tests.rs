@@ -24,12 +24,12 @@ fn panics_at_z(
 
 fn scraping(urls: &[&str]) -> Scraping<impl FnMut() -> Option<Plan>> {
     let sources = urls.iter().map(|host| Source {
-        url: ScrapeUrl {
+        address: Address::Url(ScrapeUrl {
             tls: false,
             host: (*host).to_owned(),
             port: 8000,
             path: "/metrics".to_owned(),
-        },
+        }),
         // An engine is asked for its version too.
         kind: TargetKind::Host,
         upstreams: Vec::new(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::identity::{Field, Identity};
+use crate::kubelet::sharing;
 use crate::quantity::GPU_OWNER;
 use crate::reading::{Measured, Value};
 use crate::row::Source;
@@ -45,19 +46,11 @@ impl Owners {
         known: &mut Known,
         measured: &mut Vec<Measured>,
     ) {
-        for (device, owners) in self.pods {
+        for owners in self.pods.into_values() {
             let several = owners.len() > 1;
             for (who, identity, is_shared) in owners.into_values() {
                 known.made(GPU_OWNER, who, &identity);
-                // AMD numbers the one part of a whole GPU too.
-                let is_whole =
-                    identity.get(Field::Profile).is_some_and(|is| is.eq_ignore_ascii_case("spx"));
-                let is_part = device.get(Field::Part).is_some() && !is_whole;
-                let sharing = match (several || is_shared, is_part) {
-                    (true, _) => "shared",
-                    (false, true) => "part",
-                    (false, false) => "exclusive",
-                };
+                let sharing = sharing(several || is_shared, identity.is_part());
                 measured.push(Measured {
                     quantity: GPU_OWNER,
                     value: Value::Number(1.0),

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use taximeter_config::{UpstreamUrl, is_public_host};
 use taximeter_system::descriptors;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -73,6 +74,21 @@ impl DialFault {
 
 /// A socket to an engine.
 pub type EngineSocket = Socket<TlsStream<TcpStream>>;
+
+/// Opens a connected socket to who listens at a path of this machine.
+///
+/// Errors: nobody does, or descriptors are nearly used up.
+pub async fn dial_path(path: &Path) -> Result<EngineSocket, DialFault> {
+    if !descriptors::has_room_for_engine() {
+        return Err(DialFault::Descriptors);
+    }
+    let unix = UnixStream::connect(path).await.map_err(DialFault::Connect)?;
+    // A connected stream is one like any other: with a type of its own, all of HTTP/2 would be in the
+    // program twice.
+    let unix = unix.into_std().map_err(DialFault::Connect)?;
+    let stream = TcpStream::from_std(OwnedFd::from(unix).into());
+    stream.map(Socket::Plain).map_err(DialFault::Connect)
+}
 
 /// Files, in PEM, with a certificate and its key.
 #[derive(Debug, Clone, Copy)]

@@ -186,7 +186,7 @@ keys! {
         "The class of the status that the client got: `2xx` to `5xx`. Absent if there was no answer.";
     KIND: "taximeter.kind", Text, "A word from a fixed list.";
     FLEET_SOURCE: "taximeter.fleet.source", Text,
-        "The URL of a source of the section `fleet`, or `/proc`.";
+        "The URL of a source of the section `fleet`, or the path of what is read.";
     FLEET_INSTANCE: "taximeter.fleet.instance", Text,
         "The address that another scraper took the value from, where a source tells of several.";
     FLEET_ENGINE: "taximeter.fleet.engine", Text, "The engine of a server that has several.";

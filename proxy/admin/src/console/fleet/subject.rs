@@ -47,6 +47,8 @@ pub(super) struct Subject<'a> {
     /// Who tells of it.
     pub(super) source: &'a FleetSource,
     quantities: Vec<&'a FleetQuantity>,
+    /// Of a GPU: what the kubelet says of whose it is.
+    held: Vec<&'a FleetQuantity>,
 }
 
 /// Subjects of one source by the labels that tell them apart.
@@ -54,6 +56,8 @@ type Subjects<'a> = BTreeMap<Vec<Option<&'a str>>, Vec<&'a FleetQuantity>>;
 
 /// All of a kind, in the order of their sources and names.
 pub(super) fn subjects<'a>(found: &'a FleetAnswer, kind: &Kind) -> Vec<Subject<'a>> {
+    let kubelets = found.sources.iter().filter(|source| source.kind == "kubelet");
+    let held: Vec<_> = kubelets.flat_map(|kubelet| &kubelet.quantities).collect();
     let mut all = Vec::new();
     for source in &found.sources {
         let mut of_source = Subjects::new();
@@ -65,9 +69,20 @@ pub(super) fn subjects<'a>(found: &'a FleetAnswer, kind: &Kind) -> Vec<Subject<'
         if kind.shares && of_source.len() <= SHARING_MAX {
             of_source = shared(of_source);
         }
-        all.extend(of_source.into_values().map(|quantities| Subject { source, quantities }));
+        all.extend(of_source.into_values().map(|quantities| {
+            let is_it =
+                |one: &&&FleetQuantity| quantities.first().is_some_and(|it| is_same(it, one));
+            let held = held.iter().filter(is_it).copied().collect();
+            Subject { source, quantities, held }
+        }));
     }
     all
+}
+
+/// Whether both are about the same GPU, or the same part of one.
+fn is_same(one: &FleetQuantity, other: &FleetQuantity) -> bool {
+    let same = |label| one.labels.get(label) == other.labels.get(label);
+    one.labels.contains_key("hw.id") && same("hw.id") && same("hw.gpu.part")
 }
 
 /// The same without those of which only some labels are told: others have these as well, and take over
@@ -99,6 +114,18 @@ impl<'a> Subject<'a> {
     /// A label of it.
     pub(super) fn label(&self, label: &str) -> Option<&'a str> {
         self.quantities.iter().find_map(|one| one.labels.get(label)).map(String::as_str)
+    }
+
+    /// The pods that have it: by its own labels, and by the kubelet.
+    pub(super) fn owners(&self) -> String {
+        let name = |one: &&FleetQuantity| {
+            let pod = one.labels.get("k8s.pod.name")?;
+            let namespace = one.labels.get("k8s.namespace.name");
+            Some(namespace.map_or_else(|| pod.clone(), |namespace| format!("{namespace}/{pod}")))
+        };
+        let names: BTreeSet<_> =
+            self.quantities.iter().chain(&self.held).filter_map(name).collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
     }
 
     /// The upstream that it serves.

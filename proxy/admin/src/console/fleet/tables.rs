@@ -101,10 +101,7 @@ pub(super) fn gpus(gpus: &[Subject<'_>]) -> Markup {
 fn gpu_row(gpu: &Subject<'_>) -> Markup {
     let of = |suffix: &str| format!("taximeter.fleet.gpu.{suffix}");
     let links = gpu.rate("hw.gpu.io", &[]).or_else(|_| gpu.value(&of("link.io"), &[]));
-    let owner = match (gpu.label("k8s.namespace.name"), gpu.label("k8s.pod.name")) {
-        (Some(namespace), Some(pod)) => Some(format!("{namespace}/{pod}")),
-        (_, pod) => pod.map(str::to_owned),
-    };
+    let owners = Some(gpu.owners()).filter(|owners| !owners.is_empty());
     html! {
         tr {
             th scope="row" {
@@ -113,7 +110,7 @@ fn gpu_row(gpu: &Subject<'_>) -> Markup {
                 @if let Some(part) = gpu.label("hw.gpu.part") { br; "part " (name(part)) }
             }
             td { (name_or_none(gpu.label("host.name"))) }
-            td { (name_or_none(owner.as_deref())) }
+            td { (name_or_none(owners.as_deref())) }
             td { (name_or_none(gpu.upstream())) }
             td.number { (share(gpu.value("hw.gpu.utilization", &[("hw.gpu.task", "general")]))) }
             td.number { (share(gpu.value(&of("sm.active"), &[]))) }
