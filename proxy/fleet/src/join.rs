@@ -158,7 +158,11 @@ impl<'a> World<'a> {
         for series in others.iter().flat_map(|target| &target.quantities.series) {
             let who = &*series.who;
             let Some(id) = who.device() else { continue };
-            let device = devices.entry(id.into_owned()).or_default();
+            // A GPU has many series, and its name is kept once.
+            let device = match devices.get_mut(&*id) {
+                Some(device) => device,
+                None => devices.entry(id.into_owned()).or_default(),
+            };
             device.host = device.host.or_else(|| who.get(Field::Node));
             device.pci = device.pci.or_else(|| who.get(Field::Pci));
             device.pods.extend(pod_of(who));
