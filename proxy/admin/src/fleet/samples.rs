@@ -153,7 +153,9 @@ impl SampleParams {
                 Statistic::named(name).ok_or(())
             })?;
         let zone = Zone::default();
-        let to = query::time("to", self.to.as_deref(), &zone)?.unwrap_or(now).as_second();
+        let to = query::time("to", self.to.as_deref(), &zone)?.map(Timestamp::as_second);
+        // The second that runs has samples, too.
+        let to = to.unwrap_or(now.as_second() + 1);
         let from = query::time("from", self.from.as_deref(), &zone)?;
         let from = from.map_or(to - USUAL_SECONDS, Timestamp::as_second);
         let length = (to - from).max(0);

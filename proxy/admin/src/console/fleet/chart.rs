@@ -11,28 +11,28 @@ use crate::console::text::{name, rough, unknown};
 use crate::fleet::events::{EventsAnswer, FleetEvent};
 
 /// What all charts of a page share: their time.
-pub(in crate::console) struct TimeAxis<'a> {
+pub(crate) struct TimeAxis<'a> {
     /// The last second, from the first one on.
-    pub(in crate::console) seconds: f64,
+    pub(crate) seconds: f64,
     /// The labels, from the first instant to the last.
-    pub(in crate::console) labels: Vec<String>,
+    pub(crate) labels: Vec<String>,
     /// Spans behind the lines.
-    pub(in crate::console) spans: Vec<Spanned<'a>>,
+    pub(crate) spans: Vec<Spanned<'a>>,
     /// What happened when.
-    pub(in crate::console) happened: Vec<Happened<'a>>,
+    pub(crate) happened: Vec<Happened<'a>>,
     /// How the time before is called that is compared with. `None` if there is none.
-    pub(in crate::console) before: Option<&'a str>,
+    pub(crate) before: Option<&'a str>,
 }
 
 /// Something that happened.
-pub(in crate::console) struct Happened<'a> {
+pub(crate) struct Happened<'a> {
     /// Seconds since the first one of the charts.
     at: f64,
     event: &'a FleetEvent,
 }
 
 /// What happened since `from`, the first second of the charts.
-pub(in crate::console) fn happened(found: &EventsAnswer, from: i64) -> Vec<Happened<'_>> {
+pub(crate) fn happened(found: &EventsAnswer, from: i64) -> Vec<Happened<'_>> {
     let from = Timestamp::from_second(from).unwrap_or_default();
     let events = found.events.iter();
     events
@@ -44,7 +44,7 @@ pub(in crate::console) fn happened(found: &EventsAnswer, from: i64) -> Vec<Happe
 const SELDOM: f64 = 15.0;
 
 /// The chart of a measure.
-pub(in crate::console) fn chart(measure: &Measure, found: &Curves, time: &TimeAxis<'_>) -> Markup {
+pub(crate) fn chart(measure: &Measure, found: &Curves, time: &TimeAxis<'_>) -> Markup {
     let (labels, top) = axis(measure.form, found.largest());
     let [joined, joined_before] = found.steps.map(|step| (2.5 * step).max(1.5 * SELDOM));
     let curves = || found.curves.iter().enumerate();
@@ -209,7 +209,7 @@ mod tests {
             happened: happened(&found, from.as_second()),
             before: None,
         };
-        let measure = &crate::console::fleet::ENGINES[0];
+        let measure = &crate::console::fleet::measures::ENGINES[0];
         let markup = chart(measure, &curves, &time).into_string();
         assert!(markup.contains("d=\"M500 0V100\""), "{markup}");
         assert!(markup.contains("the configuration was read"), "{markup}");

@@ -19,8 +19,8 @@ const ASKED_WITHIN: f64 = 60.0;
 type Labels = &'static [(&'static str, &'static str)];
 
 /// What a chart shows.
-pub(in crate::console) struct Measure {
-    pub(in crate::console) title: &'static str,
+pub(crate) struct Measure {
+    pub(crate) title: &'static str,
     pub(super) quantity: &'static str,
     /// Labels that its series have.
     pub(super) having: Labels,
@@ -45,22 +45,22 @@ pub(super) enum How {
 
 /// For which time, and of whom.
 #[derive(Debug, Clone)]
-pub(in crate::console) struct Asked {
+pub(crate) struct Asked {
     /// The first second.
-    pub(in crate::console) from: i64,
+    pub(crate) from: i64,
     /// The first second that is not asked for.
-    pub(in crate::console) to: i64,
+    pub(crate) to: i64,
     /// Seconds from one point to the next.
-    pub(in crate::console) step: i64,
+    pub(crate) step: i64,
     /// Only this source.
-    pub(in crate::console) source: Option<String>,
+    pub(crate) source: Option<String>,
     /// Only what is about these.
-    pub(in crate::console) who: Vec<(Field, String)>,
+    pub(crate) who: Vec<(Field, String)>,
 }
 
 /// A quantity of somebody over time.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(in crate::console) struct Curve {
+pub(crate) struct Curve {
     /// What tells it apart from the others of its chart.
     pub(super) name: String,
     /// Seconds since the first one asked for, and the value.
@@ -71,7 +71,7 @@ pub(in crate::console) struct Curve {
 
 /// The curves of a chart.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(in crate::console) struct Curves {
+pub(crate) struct Curves {
     /// Those with the highest values, the highest first.
     pub(super) curves: Vec<Curve>,
     /// How many others there are.
@@ -93,7 +93,7 @@ impl Curves {
     /// Reads a measure for all that is asked, and that of so many seconds before.
     ///
     /// Errors: the samples cannot be read.
-    pub(in crate::console) fn of(
+    pub(crate) fn of(
         memory: &Memory,
         measure: &Measure,
         asked: &[Asked],
@@ -116,7 +116,7 @@ impl Curves {
     }
 
     /// Whether nothing was told.
-    pub(in crate::console) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.curves.is_empty()
     }
 
@@ -237,7 +237,7 @@ impl Measure {
 }
 
 /// Seconds of a chart, which is at most some years long.
-pub(in crate::console) fn seconds(whole: i64) -> f64 {
+pub(crate) fn seconds(whole: i64) -> f64 {
     i32::try_from(whole).map_or(f64::INFINITY, f64::from)
 }
 

@@ -10,7 +10,7 @@ use crate::fleet::events::EventsAnswer;
 const EVENTS_MAX: usize = 50;
 
 /// What has changed, the newest first.
-pub(in crate::console) fn events(found: &EventsAnswer, view: &View) -> Markup {
+pub(crate) fn events(found: &EventsAnswer, view: &View) -> Markup {
     html! {
         section aria-labelledby="events" {
             h2 #events { "Events" }

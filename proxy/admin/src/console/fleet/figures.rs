@@ -18,7 +18,7 @@ fn figure(told: Told<'_>, form: Form) -> Markup {
 
 /// How a number is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::console) enum Form {
+pub(crate) enum Form {
     /// A number of things.
     Number,
     /// So many things a second.
@@ -41,7 +41,7 @@ pub(in crate::console) enum Form {
 
 impl Form {
     /// The number with its unit.
-    pub(in crate::console) fn text(self, value: f64) -> String {
+    pub(crate) fn text(self, value: f64) -> String {
         match self {
             Self::Number => digits(value),
             Self::PerSecond => format!("{} /s", digits(value)),
@@ -57,7 +57,7 @@ impl Form {
     }
 
     /// What the steps of an axis up to `largest` are whole numbers of.
-    pub(in crate::console) fn base(self, largest: f64) -> f64 {
+    pub(crate) fn base(self, largest: f64) -> f64 {
         match self {
             Self::Share => 0.01,
             Self::Clock => 1e6,

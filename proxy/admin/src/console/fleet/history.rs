@@ -47,7 +47,7 @@ const LABELS: i64 = 4;
 
 /// The parameters of the page.
 #[derive(Debug, Deserialize, IntoParams)]
-pub(in crate::console) struct HistoryParams {
+pub(crate) struct HistoryParams {
     /// engines, gpus or hosts
     show: Option<String>,
     /// 1h, 6h, 24h, 7d, 30d or 90d
@@ -74,7 +74,7 @@ struct Chosen {
     is_now: bool,
 }
 
-pub(in crate::console) async fn history(
+pub(crate) async fn history(
     State(gateway): State<Arc<Gateway>>,
     PageParams { asked, view }: PageParams<HistoryParams>,
 ) -> Result<Response, ApiError> {
@@ -244,6 +244,6 @@ fn labels(from: i64, to: i64, view: &View) -> Vec<String> {
     (0..=LABELS).map(label).collect()
 }
 
-pub(in crate::console) fn unreadable(fault: MemoryError) -> ApiError {
+pub(crate) fn unreadable(fault: MemoryError) -> ApiError {
     ApiError::Busy(fault.to_string())
 }

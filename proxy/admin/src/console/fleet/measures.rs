@@ -9,7 +9,7 @@ const fn measure(title: &'static str, quantity: &'static str, how: How, form: Fo
 }
 
 /// Is it full, does it wait, and what does it do?
-pub(in crate::console) const ENGINES: &[Measure] = &[
+pub(crate) const ENGINES: &[Measure] = &[
     measure(
         "Running requests",
         "taximeter.fleet.engine.requests_running",
@@ -47,7 +47,7 @@ pub(in crate::console) const ENGINES: &[Measure] = &[
 ];
 
 /// What does it do and draw, is it held down, and is it ill?
-pub(in crate::console) const GPUS: &[Measure] = &[
+pub(crate) const GPUS: &[Measure] = &[
     Measure {
         having: &[("hw.gpu.task", "general")],
         ..measure("Utilisation", "hw.gpu.utilization", How::Level, Form::Share)
@@ -76,7 +76,7 @@ pub(in crate::console) const GPUS: &[Measure] = &[
 ];
 
 /// Which resource is short?
-pub(in crate::console) const HOSTS: &[Measure] = &[
+pub(crate) const HOSTS: &[Measure] = &[
     Measure {
         without: &[("cpu.mode", "idle")],
         ..measure("Busy CPUs, by mode", "system.cpu.time", How::Rate, Form::Number)
