@@ -40,19 +40,25 @@ pub(super) async fn fleet(
         let (kept, to) = (gateway.clone(), clock::wall());
         let from = to.checked_sub(EVENTS_OF).unwrap_or(Timestamp::UNIX_EPOCH);
         let events = ask_thread(&gateway, move |_| events_between(&kept, (from, to), Vec::new()));
-        Ok(main(&found, &events.await?, is_read, &view))
+        // The rest of the page does without them.
+        let events = if is_read { Some(events.await) } else { None };
+        Ok(main(&found, events.as_ref(), &view))
     };
     frame.around(main).await
 }
 
-fn main(found: &FleetAnswer, events: &EventsAnswer, is_read: bool, view: &View) -> Markup {
+fn main(
+    found: &FleetAnswer,
+    events: Option<&Result<EventsAnswer, ApiError>>,
+    view: &View,
+) -> Markup {
     html! {
         h1 { "Fleet" }
         p.lead {
             "What engines, GPUs and hosts tell now. What a source does not tell is unknown, never 0: "
             "point at the word to see why."
         }
-        @if is_read {
+        @if let Some(events) = events {
             (sources(found, view))
             (joins(found))
             (tables::engines(&subjects(found, &ENGINE)))
