@@ -71,13 +71,11 @@ fn an_engine_that_has_changed_while_the_gateway_was_killed_is_told() {
     let told = await_source(&gateway, &source.url(), |one| one["versions"][0]["of"] == "engine");
     assert_eq!(told["versions"][0]["version"], "0.32.0");
     let known = gateway.data_dir().join("samples/events/known.json");
-    // It is kept within a minute, and when the gateway is asked to end.
-    let mut gateway = gateway;
-    gateway.terminate();
-    assert!(gateway.exit().0.success());
-    assert!(fs::read_to_string(&known).expect("what is known").contains("vLLM 0.32.0"));
+    let is_known = || fs::read_to_string(&known).ok().filter(|text| text.contains("vLLM 0.32.0"));
+    assert!(patiently(is_known).is_some(), "what is known is kept soon");
+    let folder = gateway.kill();
     *said.lock().expect("what it says") = ("b".to_owned(), "0.33.0".to_owned());
-    let gateway = setup().start_in(gateway.into_folder());
+    let gateway = setup().start_in(folder);
     let version = await_event(&gateway, "engine_version");
     assert_eq!(
         (&version["subject"], &version["before"], &version["after"]),
@@ -111,11 +109,15 @@ fn a_gpu_that_moves_to_another_pod_is_told_with_both() {
         stream.write_all(&gpu(&pod))
     });
     let fleet = format!(
-        "fleet: {{engines: off, hosts: {{local: off}}, gpus: {{scrape: [{:?}]}}}}",
+        "resource: {{k8s.namespace.name: llm, k8s.pod.name: b}}\n\
+         fleet: {{engines: off, hosts: {{local: off}}, gpus: {{scrape: [{:?}]}}}}",
         source.url()
     );
     let engine = Engine::start();
-    let gateway = Setup::before(&engine).upstream("dialect: openai").with(&fleet).start();
+    let setup = |others: &str| {
+        Setup::before(&engine).upstream(&format!("dialect: openai{others}")).with(&fleet)
+    };
+    let gateway = setup("").start();
     let told = await_source(&gateway, &source.url(), |one| one["state"] == "up");
     assert_eq!(told["versions"][0]["version"], "580.95.05");
     *pod.lock().expect("its pod") = "b".to_owned();
@@ -126,6 +128,20 @@ fn a_gpu_that_moves_to_another_pod_is_told_with_both() {
     let lines = fs::read_dir(gateway.data_dir().join("samples/events")).expect("a folder");
     let lines = lines.map(|file| fs::read_to_string(file.expect("a file").path()).expect("text"));
     assert!(lines.into_iter().any(|text| text.lines().any(|line| line.contains("llm/b now"))));
+    // The GPU is of the gateway's own pod now. Another engine in there claims it, too.
+    let second = "}, {name: second, url: \"http://127.0.0.1:9\", models: [other]";
+    let join = |gateway: &Gateway| gateway.admin("/api/v1/fleet").json()["joins"].clone();
+    assert_eq!(join(&gateway)[0]["gpus"]["links"][0]["to"], "GPU-1");
+    let known = gateway.data_dir().join("samples/events/known.json");
+    let is_claimed = || {
+        let known = fs::read_to_string(&known).ok()?;
+        known.contains("\"gpu_claimed\",\"GPU-1\",\"engine\"").then_some(())
+    };
+    assert!(patiently(is_claimed).is_some(), "{}", join(&gateway));
+    gateway.rewrite(&setup(second));
+    let claimed = await_event(&gateway, "gpu_claimed");
+    assert_eq!(claimed["text"], "GPU-1 is claimed by engine, second");
+    assert_eq!(join(&gateway)[1]["doubts"][0], "GPU-1 is also of the upstream `engine`");
 }
 
 #[test]

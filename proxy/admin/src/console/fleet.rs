@@ -49,26 +49,32 @@ pub(super) async fn fleet(
         let (kept, to) = (gateway.clone(), clock::wall());
         let from = to.checked_sub(EVENTS_OF).unwrap_or(Timestamp::UNIX_EPOCH);
         let events = ask_thread(&gateway, move |_| events_between(&kept, (from, to), Vec::new()));
-        Ok(main(&found, &events.await?, is_read, &view))
+        // The rest of the page does without them.
+        let events = if is_read { Some(events.await) } else { None };
+        Ok(main(&found, events.as_ref(), &view))
     };
     frame.around(main).await
 }
 
-fn main(found: &FleetAnswer, events: &EventsAnswer, is_read: bool, view: &View) -> Markup {
+fn main(
+    found: &FleetAnswer,
+    events: Option<&Result<EventsAnswer, ApiError>>,
+    view: &View,
+) -> Markup {
     html! {
         h1 { "Fleet" }
         p.lead {
             "What engines, GPUs and hosts tell now. What a source does not tell is unknown, never 0: "
             "point at the word to see why."
         }
-        @if is_read {
+        @if let Some(events) = events {
             p { a href=(view.to(FLEET_HISTORY, &[])) { "Over time" } ", beside the same hour of last week" }
             (sources(found, view))
             (joins(found))
             (tables::engines(&subjects(found, &ENGINE)))
             (tables::gpus(&subjects(found, &GPU)))
             (tables::hosts(&subjects(found, &HOST)))
-            (events::events(events, view))
+            (events::events(events.as_ref(), view))
             @if found.more {
                 p { "There are more quantities than a page shows. The command "
                     code { "taximeter fleet" } " shows those of one layer or source." }

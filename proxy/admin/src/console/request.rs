@@ -22,7 +22,8 @@ pub(super) async fn request(
     PageParams { asked, view }: PageParams<NoParams>,
 ) -> Result<Response, ApiError> {
     let found = record(State(gateway.clone()), Path(id), Params(asked)).await?.0;
-    let beneath = beneath::beneath(&gateway, &found.record).await?;
+    // The rest of the page does without it.
+    let beneath = beneath::beneath(&gateway, &found.record).await;
     let main = sections::main(&found, beneath.as_ref(), &view);
     let page = Page { title: "One request", at: REQUESTS, view: &view, reload_seconds: None };
     Ok(page.with(main))

@@ -1,6 +1,7 @@
 //! Tells what changes of engines, GPUs and hosts, and of what the gateway itself rests on.
 
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use taximeter_fleet::{EVENTS_MAX, Event, EventKind, Fact, Grid, Known, Target, Watcher};
 use taximeter_gateway::gateway::Gateway;
@@ -9,6 +10,8 @@ use taximeter_system::clock;
 
 /// Most events that wait to be written.
 const WAITING_MAX: usize = 4 * EVENTS_MAX;
+/// Time between two times that what is known is kept. Counts of engines are kept each minute.
+const KEEP_PERIOD: Duration = Duration::from_secs(2);
 /// The book of prices that comes with the program.
 const BUILT_IN: &str = "builtin";
 
@@ -21,7 +24,8 @@ pub(super) struct Changes {
     claims: Vec<Fact>,
     claimed_by: Weak<Gateway>,
     claimed: i64,
-    kept: i64,
+    /// When what is known was last kept, and in which minute.
+    kept: Option<(Instant, i64)>,
     waiting: Vec<Event>,
 }
 
@@ -57,8 +61,8 @@ impl Changes {
         own.extend(built_in(gateway));
         own.extend(self.claims.iter().cloned());
         let events = watcher.note(targets, &own, now, at);
-        // A GPU that moves may be claimed by others.
-        self.claimed = if events.is_empty() { self.claimed } else { i64::MIN };
+        // A GPU that comes or moves may be claimed by others.
+        self.claimed = if watcher.has_changed() { i64::MIN } else { self.claimed };
         let room = WAITING_MAX.saturating_sub(self.waiting.len());
         self.waiting.extend(events.into_iter().take(room));
         if gateway.disk_budget.is_full() {
@@ -68,10 +72,10 @@ impl Changes {
             memory.tell(&self.waiting)?;
             self.waiting.clear();
         }
-        if (self.kept != minute || is_last)
-            && let Some(known) = watcher.known(at)
-        {
-            self.kept = minute;
+        let is_soon = self.kept.is_some_and(|(kept, _)| now < kept + KEEP_PERIOD) && !is_last;
+        let is_other_minute = is_last || self.kept.is_none_or(|(_, kept)| kept != minute);
+        if !is_soon && let Some(known) = watcher.known(at, is_other_minute) {
+            self.kept = Some((now, minute));
             memory.keep_known(&known, keep)?;
         }
         Ok(())

@@ -80,6 +80,8 @@ pub struct Watcher {
     /// The hour, and its events.
     hour: (i64, usize),
     has_changed: bool,
+    /// Whether an engine has counted on.
+    has_counted: bool,
     /// Whether there were sources since the start.
     has_begun: bool,
 }
@@ -94,14 +96,24 @@ impl Watcher {
         Self { held: held.collect(), ..Self::default() }
     }
 
-    /// What is known, if that has changed since it was last asked.
-    pub fn known(&mut self, at: Timestamp) -> Option<Known> {
+    /// What is known, if that has changed since it was last asked; where `with_counts` is not set, changes
+    /// of counts alone are none.
+    pub fn known(&mut self, at: Timestamp, with_counts: bool) -> Option<Known> {
+        if !(self.has_changed || with_counts && self.has_counted) {
+            return None;
+        }
+        (self.has_changed, self.has_counted) = (false, false);
         let facts = self.held.iter().filter(|(_, held)| !held.is_secret);
         let facts = facts.map(|((source, kind, subject), held)| {
             (source.to_string(), *kind, subject.clone(), held.value.clone())
         });
-        std::mem::take(&mut self.has_changed)
-            .then(|| Known { at: Some(at), facts: facts.collect() })
+        Some(Known { at: Some(at), facts: facts.collect() })
+    }
+
+    /// Whether anything was told for the first time, or has changed, since what is known was last asked.
+    #[must_use]
+    pub const fn has_changed(&self) -> bool {
+        self.has_changed
     }
 
     /// What has changed: of `targets`, which are all sources, and of `own`, which the gateway knows itself.
@@ -182,7 +194,7 @@ impl Watcher {
         let key = (source.clone(), fact.kind, fact.subject.clone());
         let Some(held) = self.held.get_mut(&key) else { return self.hold(key, fact) };
         let before = std::mem::replace(&mut held.value, fact.value.clone());
-        self.has_changed |= before != fact.value;
+        self.has_counted |= before != fact.value;
         let number = |text: &str| text.parse::<f64>().unwrap_or_default();
         if restarted || is_first && number(&fact.value) < number(&before) {
             events.extend(held.event(source, fact, None, at));

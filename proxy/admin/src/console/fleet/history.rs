@@ -193,7 +193,7 @@ impl Chosen {
             } @else if !silent.is_empty() {
                 p.notes { "No source has told of this: " (silent.join(", ")) "." }
             }
-            (events(happened_then, view))
+            (events(Ok(happened_then), view))
             p.elsewhere {
                 "One quantity for programs: "
                 code { "/api/v1/fleet/samples" } ", " code { "taximeter fleet history" }

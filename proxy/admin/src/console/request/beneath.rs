@@ -174,7 +174,7 @@ impl Beneath {
                     @else { (links(&self.join.hosts)) }
                 }
                 (charts(hosts, &time))
-                @if !self.happened.events.is_empty() { (events(&self.happened, view)) }
+                @if !self.happened.events.is_empty() { (events(Ok(&self.happened), view)) }
             }
         }
     }

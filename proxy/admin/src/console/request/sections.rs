@@ -12,15 +12,21 @@ use crate::console::request::timeline::timeline;
 use crate::console::requests::end;
 use crate::console::session::link;
 use crate::console::text::{
-    count, count_or_unknown, money, name, name_or_none, price_of, quantity, seconds, unknown,
+    count, count_or_unknown, money, name, name_or_none, price_of, quantity, seconds, sentence,
+    unknown,
 };
 use crate::console::view::{View, segment};
+use crate::problem::ApiError;
 use crate::records::RecordAnswer;
 
 /// Decimal places of amounts. The cost of one request is small.
 const PLACES: u32 = 8;
 
-pub(super) fn main(found: &RecordAnswer, beneath: Option<&Beneath>, view: &View) -> Markup {
+pub(super) fn main(
+    found: &RecordAnswer,
+    beneath: Result<&Option<Beneath>, &ApiError>,
+    view: &View,
+) -> Markup {
     let record = &found.record;
     html! {
         p.crumb { a href=(view.to(REQUESTS, &[])) { "Requests" } }
@@ -32,7 +38,11 @@ pub(super) fn main(found: &RecordAnswer, beneath: Option<&Beneath>, view: &View)
             (lines(found))
         }
         (corrections(&found.corrections, view))
-        @if let Some(beneath) = beneath { (beneath.section(record, view)) }
+        @match beneath {
+            Ok(Some(beneath)) => (beneath.section(record, view)),
+            Ok(None) => {},
+            Err(fault) => p { (sentence(&fault.to_string())) },
+        }
         (session(record, view))
         (identity(record))
         p.elsewhere {

@@ -89,7 +89,7 @@ impl Watched {
 
     /// Another process goes on with what this one has kept.
     fn restart(&mut self) {
-        let kept = serde_json::to_string(&self.watcher.known(self.at()).unwrap()).unwrap();
+        let kept = serde_json::to_string(&self.watcher.known(self.at(), true).unwrap()).unwrap();
         let watcher = Watcher::new(serde_json::from_str(&kept).unwrap());
         let Self { second, target, .. } = std::mem::replace(self, Self::new(TargetKind::Engine));
         (self.second, self.watcher) = (second, watcher);
@@ -121,7 +121,9 @@ fn an_engine_that_changes_is_told_also_if_nobody_looked_meanwhile() {
         engines.tell(&engine("b", 1.0), &[(Component::Engine, "0.11")]),
         ["engine_restarted: the engine at http://s/metrics counts from 0 again"]
     );
+    engines.watcher.known(engines.at(), false);
     assert_eq!(engines.tell(&engine("b", 90.0), &[]), NOTHING);
+    assert_eq!(engines.watcher.known(engines.at(), false), None, "it has counted, and no more");
     engines.restart();
     assert_eq!(
         engines.tell(&engine("b", 80.0), &[(Component::Engine, "0.12")]),
@@ -250,7 +252,7 @@ fn what_the_gateway_rests_on_is_compared_and_a_secret_is_neither_told_nor_kept()
             "gpu_claimed: GPU-1 is claimed by a, b",
         ]
     );
-    let kept = gateway.watcher.known(gateway.at()).unwrap();
+    let kept = gateway.watcher.known(gateway.at(), true).unwrap();
     assert!(!serde_json::to_string(&kept).unwrap().contains("s2"));
     gateway.watcher = Watcher::new(kept);
     assert_eq!(
@@ -274,8 +276,8 @@ fn what_was_told_after_it_was_kept_is_not_told_again() {
         ]
     };
     gateway.note(&facts("1", "a"));
-    let mut kept = gateway.watcher.known(gateway.at()).unwrap();
-    assert_eq!(gateway.watcher.known(gateway.at()), None, "nothing has changed since");
+    let mut kept = gateway.watcher.known(gateway.at(), true).unwrap();
+    assert_eq!(gateway.watcher.known(gateway.at(), true), None, "nothing has changed since");
     let target = Arc::new(gateway.target.clone());
     let told = gateway.watcher.note(&[target], &facts("2", ""), gateway.begun, gateway.at());
     assert_eq!(told.len(), 2);

@@ -93,7 +93,7 @@ fn what_is_known_outlives_a_crash_and_no_change_is_told_twice() {
     let mut watcher = Watcher::default();
     let now = clock::now();
     assert_eq!(watcher.note(&[], &facts("a"), now, at(0)), []);
-    events.keep(&watcher.known(at(0)).unwrap(), u64::MAX).unwrap();
+    events.keep(&watcher.known(at(0), true).unwrap(), u64::MAX).unwrap();
     let told = watcher.note(&[], &facts("b"), now, at(1));
     assert_eq!(told.len(), 1);
     events.add(&told).unwrap();
@@ -105,7 +105,7 @@ fn what_is_known_outlives_a_crash_and_no_change_is_told_twice() {
     assert_eq!(again.note(&[], &facts("b"), now, at(2)), []);
     assert_eq!(again.note(&[], &facts("c"), now, at(3)).len(), 1);
     // Too much is not kept, and what is damaged is told.
-    let known = watcher.known(at(4)).unwrap();
+    let known = watcher.known(at(4), true).unwrap();
     events.keep(&known, 10).unwrap();
     assert_ne!(events.recall().unwrap().0, known);
     fs::write(dir.path().join(EVENTS).join(KNOWN), "[]").unwrap();
