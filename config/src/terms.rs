@@ -54,7 +54,7 @@ fn factors(
             reader.invalid::<Percent>(&discount.location, &discount.written, &why);
         }
     }
-    let days: BTreeSet<_> = discounts.iter().chain(&markups).map(|(since, _)| *since).collect();
+    let days: BTreeSet<_> = discounts.iter().chain(&markups).map(|(since, _)| *since).gather_set();
     let [discounts, markups] = [discounts, markups].map(Dated::new);
     let mut reported = None;
     let factors = days.into_iter().map(|since| {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use rust_decimal::{Decimal, RoundingStrategy};
+use taximeter_collections::Gather as _;
 
 use crate::book::PriceBook;
 use crate::rates::{Rates, list_price};
@@ -63,8 +64,8 @@ impl PriceChange {
 #[must_use]
 pub fn diff(old: &PriceBook, new: &PriceBook, day: Date) -> Vec<Difference> {
     let (old, new) = (in_force(old, day), in_force(new, day));
-    let providers: BTreeSet<_> = new.keys().map(|(provider, _)| provider).collect();
-    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let providers: BTreeSet<_> = new.keys().map(|(provider, _)| provider).gather_set();
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).gather_set();
     let difference = |name: &ModelName<'_>| {
         let change = match (old.get(name), new.get(name)) {
             (None, Some(new)) => Change::Added(changes(&BTreeMap::new(), &prices(new))),

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use taximeter_collections::Gather as _;
 
 use super::{Found, NoRow};
 use crate::book::{PriceBook, Query, day};
@@ -24,7 +25,7 @@ impl PriceBook {
     /// What the rows of every provider say to a name.
     #[must_use]
     pub fn everywhere<'a>(&'a self, name: &'a str, at: Timestamp) -> Everywhere<'a> {
-        let providers: BTreeSet<_> = self.rows().map(|row| row.provider.as_deref()).collect();
+        let providers: BTreeSet<_> = self.rows().map(|row| row.provider.as_deref()).gather_set();
         let mut all = Everywhere { found: Vec::new(), missing: Vec::new() };
         for provider in providers {
             let query = Query {

@@ -10,6 +10,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use taximeter_collections::Gather as _;
 use taximeter_pricing::Source;
 
 use crate::closing::{Finality, LostRequests, PeriodStatus, SilentGateway, WaitedGateway};
@@ -364,7 +365,7 @@ pub(crate) fn totals(
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(members) => {
-            let sorted: BTreeMap<_, _> = members.iter().collect();
+            let sorted: BTreeMap<_, _> = members.iter().gather();
             out.push('{');
             for (index, (name, value)) in sorted.into_iter().enumerate() {
                 if index > 0 {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
+use taximeter_collections::Gather as _;
 use taximeter_config::{Config, UnknownCaller, Upstream};
 use taximeter_control::{Annotations, AnnotationsFile};
 use taximeter_pricing::PriceBook;
@@ -94,7 +95,7 @@ fn whole(config: Config) -> Result<(Config, PriceBook), load::LoadError> {
 fn summary(config: &Config) -> String {
     let upstreams: Vec<_> = config.upstreams.iter().map(shown).collect();
     let tenants: BTreeSet<&str> =
-        config.tenants.keys.iter().map(|key| key.tenant.as_str()).collect();
+        config.tenants.keys.iter().map(|key| key.tenant.as_str()).gather_set();
     let others = match &config.tenants.unknown {
         UnknownCaller::Refuse => "other callers are refused".to_owned(),
         UnknownCaller::Tenant(tenant) => format!("other callers are tenant {tenant}"),

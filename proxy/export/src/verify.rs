@@ -241,7 +241,8 @@ fn compare_entries(manifest: &Manifest, entries: &Entries, findings: &mut Findin
         }
         None => "no record".to_owned(),
     };
-    let gateways: BTreeSet<_> = manifest.sequences.keys().chain(entries.sequences.keys()).collect();
+    let gateways: BTreeSet<_> =
+        manifest.sequences.keys().chain(entries.sequences.keys()).gather_set();
     for gateway in gateways {
         let (exported, kept) = (manifest.sequences.get(gateway), entries.sequences.get(gateway));
         if exported != kept {
@@ -261,7 +262,7 @@ fn compare_entries(manifest: &Manifest, entries: &Entries, findings: &mut Findin
 }
 
 fn compare_money(what: &str, exported: &Money, ledger: &Money, findings: &mut Findings) {
-    let currencies: BTreeSet<_> = exported.keys().chain(ledger.keys()).collect();
+    let currencies: BTreeSet<_> = exported.keys().chain(ledger.keys()).gather_set();
     for currency in currencies {
         let of = |money: &Money| money.get(currency).map(Decimal::normalize).unwrap_or_default();
         let (exported, owed) = (of(exported), of(ledger));

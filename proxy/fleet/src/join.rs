@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use taximeter_collections::Gather as _;
+
 use crate::identity::{Field, Identity};
 use crate::target::{Target, TargetKind};
 
@@ -234,7 +236,7 @@ fn join(targets: &[Arc<Target>], upstream: Upstream<'_>, world: &World<'_>) -> J
         doubts.extend(doubts_of(&gpu.to, world, &its_pods));
     }
     doubts.extend(left_out(gpus.as_deref().unwrap_or_default(), upstream, world, &its_pods));
-    let nodes: BTreeSet<_> = hosts.iter().flatten().map(|host| &host.to).collect();
+    let nodes: BTreeSet<_> = hosts.iter().flatten().map(|host| &host.to).gather_set();
     if upstream.is_local && nodes.len() > 1 {
         doubts.push("its GPUs are said to be on another host than the gateway".to_owned());
     }
@@ -265,7 +267,7 @@ fn pods<'a>(
         return vec![((own.namespace, pod), Basis::Address)];
     }
     let series = sources.iter().flat_map(|source| &source.quantities.series);
-    let told: BTreeSet<_> = series.filter_map(|series| pod_of(&series.who)).collect();
+    let told: BTreeSet<_> = series.filter_map(|series| pod_of(&series.who)).gather_set();
     told.into_iter().map(|pod| (pod, Basis::Labels)).collect()
 }
 
@@ -282,7 +284,7 @@ fn gpus(upstream: Upstream<'_>, world: &World<'_>, pods: &BTreeSet<Pod<'_>>) -> 
     }
     let held = world.held_by(pods);
     let mut links: BTreeMap<&str, Basis> =
-        held.iter().map(|id| (*id, Basis::Podresources)).collect();
+        held.iter().map(|id| (*id, Basis::Podresources)).gather();
     // What no exporter calls as the kubelet does, labels may name.
     if held.is_empty() || !world.tells_of_all(&held) {
         for id in world.labelled(pods) {
@@ -336,7 +338,7 @@ fn doubts_of(id: &str, world: &World<'_>, pods: &BTreeSet<Pod<'_>>) -> Vec<Strin
     }
     let labelled = device.map(|device| device.pods.clone()).unwrap_or_default();
     let held: Vec<_> = world.held.iter().filter(|one| one.device == id).collect();
-    let by_kubelet: BTreeSet<_> = held.iter().map(|one| one.pod).collect();
+    let by_kubelet: BTreeSet<_> = held.iter().map(|one| one.pod).gather_set();
     for (who, of) in [("its exporter", &labelled), ("the kubelet", &by_kubelet)] {
         let (its, others): (Vec<&Pod<'_>>, Vec<&Pod<'_>>) =
             of.iter().partition(|pod| is_among(**pod, pods));
@@ -351,7 +353,7 @@ fn doubts_of(id: &str, world: &World<'_>, pods: &BTreeSet<Pod<'_>>) -> Vec<Strin
         }
     }
     let its = || held.iter().filter(|one| is_among(one.pod, pods));
-    let containers: BTreeSet<_> = its().filter_map(|one| one.container).collect();
+    let containers: BTreeSet<_> = its().filter_map(|one| one.container).gather_set();
     if containers.len() > 1 {
         let names = containers.into_iter().collect::<Vec<_>>().join(", ");
         doubts.push(format!("{id} is shared by the containers {names} of its pod"));

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
+use taximeter_collections::Gather as _;
 
 use crate::names::{Metric, Names};
 use crate::reading::Program;
@@ -83,7 +84,8 @@ impl Claim {
                 Program { title, marks, is_read: false, is_certain: true, ..claim.program };
             return Some(Self { program, ..claim });
         }
-        let known: BTreeSet<&str> = own.iter().filter_map(|(bare, _)| claim.known(bare)).collect();
+        let known: BTreeSet<&str> =
+            own.iter().filter_map(|(bare, _)| claim.known(bare)).gather_set();
         let known = known.len();
         let has = |mark: &Mark| holds(source, mark, &own, names);
         let marks: Vec<_> = source.marks.iter().filter(|mark| has(mark)).collect();

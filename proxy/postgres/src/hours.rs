@@ -286,7 +286,7 @@ fn line_numbers<'a>(
     link: &Link,
     lines: impl Iterator<Item = &'a LineKey>,
 ) -> Result<HashMap<&'a LineKey, i64>, Fault> {
-    let lines: BTreeSet<_> = lines.collect();
+    let lines: BTreeSet<_> = lines.gather_set();
     let texts: Vec<_> =
         lines.into_iter().map(|line| Ok((json(line)?, line))).collect::<Result<_, Fault>>()?;
     let all = texts.iter().map(|(text, _)| &**text);
@@ -306,7 +306,7 @@ fn numbers<'a>(
     add: impl Fn(Vec<Vec<u8>>, Vec<&'a str>) -> Result<Vec<Row>, Fault>,
 ) -> Result<HashMap<&'a str, i64>, Fault> {
     let mut missing: BTreeMap<Vec<u8>, &str> =
-        texts.map(|text| (Sha256::digest(text).to_vec(), text)).collect();
+        texts.map(|text| (Sha256::digest(text).to_vec(), text)).gather();
     let mut numbers = HashMap::new();
     let mut take = |missing: &mut BTreeMap<Vec<u8>, &'a str>, rows: &[Row]| {
         for row in rows {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::Serialize;
+use taximeter_collections::Gather as _;
 use taximeter_ledger::RequestId;
 use utoipa::ToSchema;
 
@@ -164,7 +165,7 @@ impl Session {
             (*cost, std::cmp::Reverse(*number))
         });
         let gone: BTreeSet<_> =
-            cheapest.into_iter().take(excess).map(|(_, number)| number).collect();
+            cheapest.into_iter().take(excess).map(|(_, number)| number).gather_set();
         self.turns.retain(|turn| !gone.contains(&turn.number));
         self.turns_left_out += gone.len() as u64;
     }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 
 use rusqlite::{Connection, OptionalExtension, Rows, Statement};
+use taximeter_collections::Gather as _;
 use taximeter_database::day::date_of;
 use taximeter_database::sessions::{NewSessions, SessionVisitor, Sums, WhichSessions};
 use taximeter_sessions::{DaySum, SessionRow, SessionRows};
@@ -154,7 +155,7 @@ struct OfDays<'a> {
 impl OfDays<'_> {
     /// The days that have sums.
     fn days(&self, period: (i64, i64)) -> rusqlite::Result<BTreeSet<i64>> {
-        let mut days: BTreeSet<_> = self.files.iter().map(|file| file.day).collect();
+        let mut days: BTreeSet<_> = self.files.iter().map(|file| file.day).gather_set();
         for table in BOTH {
             let mut next = self.connection.prepare_cached(table.next_day)?;
             let (mut from, to) = period;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use jiff::civil::Date;
+use taximeter_collections::Gather as _;
 use taximeter_pricing::{Currency, MeterName, PriceBook, Rates, Row, list_price};
 
 /// Meters with their own column. The last column has all others.
@@ -41,7 +42,7 @@ pub(super) fn list(
     for column in table.column_iter_mut().skip(2).take(COLUMNS.len()) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let currencies: BTreeSet<_> = rows.iter().map(|row| row.currency.as_str()).collect();
+    let currencies: BTreeSet<_> = rows.iter().map(|row| row.currency.as_str()).gather_set();
     let currencies = currencies.into_iter().collect::<Vec<_>>().join(", ");
     writeln!(out, "{table}")?;
     writeln!(

@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, Table};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use taximeter_collections::Gather as _;
 use taximeter_pricing::{
     Combination, CombinedRates, Everywhere, Found, MeterName, NoRow, PriceBook, PriceMatch, Row,
     Rule, ServiceTier, Threshold,
@@ -127,7 +128,7 @@ fn rates(row: &Row, priced: &[&CombinedRates]) -> Table {
         .flat_map(|combined| {
             combined.rates.iter().map(|(meter, _)| meter).chain(combined.lacking.clone())
         })
-        .collect();
+        .gather_set();
     let short = match row.long_context.first().map(|long| long.threshold) {
         Some(Threshold::Over(tokens)) => format!("≤ {tokens}"),
         Some(Threshold::AtLeast(tokens)) => format!("< {tokens}"),

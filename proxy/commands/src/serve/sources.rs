@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
+use taximeter_collections::Gather as _;
 use taximeter_config::Config;
 use taximeter_fleet::{EventKind, Fact};
 
@@ -23,7 +24,7 @@ pub(super) fn facts(file: &Path, files: &[PathBuf], config: &Config) -> Vec<Fact
     if config.fleet.is_none() {
         return Vec::new();
     }
-    let named: BTreeSet<_> = load::named_by(config).into_iter().collect();
+    let named: BTreeSet<_> = load::named_by(config).into_iter().gather_set();
     let prices = load::prices_of(config);
     let secrets = files.iter().filter(|path| *path != file && !named.contains(*path));
     let fact = |(kind, path, is_secret): (EventKind, &Path, bool)| {

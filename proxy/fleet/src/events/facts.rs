@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use taximeter_collections::Gather as _;
 
 use crate::events::event::EventKind;
 use crate::identity::{Field, Identity};
@@ -57,7 +58,7 @@ pub(super) fn of(target: &Target) -> Vec<Fact> {
     }
     let series = &target.quantities.series;
     if target.kind == TargetKind::Engine {
-        let models: BTreeSet<_> = each(series).filter_map(|who| who.get(Field::Model)).collect();
+        let models: BTreeSet<_> = each(series).filter_map(|who| who.get(Field::Model)).gather_set();
         if !models.is_empty() {
             let models: Vec<_> = models.into_iter().collect();
             let (kind, models) = (EventKind::EngineModel, models.join(", "));

@@ -7,6 +7,7 @@ use std::time::Instant;
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use taximeter_collections::Gather as _;
 
 use crate::events::event::{Event, EventKind};
 use crate::events::facts::{self, Fact};
@@ -135,7 +136,7 @@ impl Watcher {
         // Without any source nothing is followed, or not yet.
         if !targets.is_empty() && (!self.has_begun || targets.len() < self.seen.len()) {
             self.has_begun = true;
-            let there: BTreeSet<_> = targets.iter().map(|target| &target.name).collect();
+            let there: BTreeSet<_> = targets.iter().map(|target| &target.name).gather_set();
             self.seen.retain(|name, _| there.contains(name));
             self.held.retain(|(source, ..), _| source.is_empty() || there.contains(source));
             self.has_changed = true;

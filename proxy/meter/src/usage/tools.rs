@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rust_decimal::Decimal;
+use taximeter_collections::Gather as _;
 
 use super::Report;
 use super::members::{Meaning, Place, meaning};
@@ -56,7 +57,7 @@ impl Report {
     /// What is no token, by its name in the usage.
     pub(super) fn settle_units(&self) -> BTreeMap<String, Decimal> {
         let units = self.units.iter().map(|(name, count)| ((*name).to_owned(), *count));
-        let mut units: BTreeMap<_, _> = units.collect();
+        let mut units: BTreeMap<_, _> = units.gather();
         let called = self.tools.iter().filter(|(_, count)| **count > 0);
         units.extend(called.map(|(name, count)| (name.to_owned(), Decimal::from(*count))));
         if self.tools.values().all(|count| *count == 0) {

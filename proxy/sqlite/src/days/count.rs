@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use rusqlite::Connection;
 use taximeter_billing::Period;
 use taximeter_billing::export::{Entries, SequenceRange};
+use taximeter_collections::Gather as _;
 use taximeter_database::database::{AdmissionKey, Filter};
 use taximeter_database::post::Post;
 use taximeter_ledger::Correction;
@@ -153,7 +154,7 @@ pub(crate) fn tenants(
         return ask::tenants(connection, period, tenant);
     }
     let mut tenants: BTreeSet<_> =
-        ask::names_of_tenants(connection, period, tenant)?.into_iter().collect();
+        ask::names_of_tenants(connection, period, tenant)?.into_iter().gather_set();
     let rows = row_filter(&filter, filter.since(), filter.before());
     for file in files {
         if tenants.len() >= TENANTS_MAX {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::HoursFile;
+use taximeter_collections::Gather as _;
 use taximeter_columnar::ReadError;
 use taximeter_database::error::StoreError;
 
@@ -110,7 +111,7 @@ impl HourFiles {
     pub(super) fn taken(&mut self, month: i64) -> rusqlite::Result<BTreeSet<String>> {
         let names = folder::file_names(&self.dir);
         let names = names.map_err(|error| unwritable(&self.dir, error))?;
-        let mut taken: BTreeSet<_> = names.into_iter().collect();
+        let mut taken: BTreeSet<_> = names.into_iter().gather_set();
         for file in self.files().iter().filter(|file| file.month == month) {
             taken.extend(self.open(file)?.footer().replaces.iter().cloned());
             taken.insert(file.name.clone());

@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use taximeter_billing::{Hour, HourKey, LineKey, Period};
+use taximeter_collections::Gather as _;
 use taximeter_database::granularity::{Gathering, Granularity, Numbered};
 
 use super::list::LiveHours;
@@ -64,7 +65,7 @@ fn stretches(files: &[LiveHours], from: i64, to: i64) -> Vec<Stretch> {
         .iter()
         .filter(|file| file.first < to && end(file) > from)
         .flat_map(|file| [file.first.max(from), end(file).min(to)])
-        .collect();
+        .gather_set();
     let ends: Vec<_> = ends.into_iter().collect();
     let between = ends.windows(2).filter_map(|pair| {
         let (from, to) = (*pair.first()?, *pair.last()?);

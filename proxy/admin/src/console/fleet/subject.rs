@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use taximeter_collections::Gather as _;
+
 use crate::fleet::{FleetAnswer, FleetQuantity, FleetSource};
 
 /// What a table has a row for each of.
@@ -97,7 +99,7 @@ fn shared(all: Subjects<'_>) -> Subjects<'_> {
         .partition(|(key, _)| all.keys().any(|other| is_part(key, other)));
     for (part, quantities) in &parts {
         for (_, others) in whole.iter_mut().filter(|(key, _)| is_part(part, key)) {
-            let known: BTreeSet<_> = others.iter().map(|other| other.name).collect();
+            let known: BTreeSet<_> = others.iter().map(|other| other.name).gather_set();
             others.extend(quantities.iter().filter(|one| !known.contains(one.name)));
         }
     }
@@ -124,7 +126,7 @@ impl<'a> Subject<'a> {
             Some(namespace.map_or_else(|| pod.clone(), |namespace| format!("{namespace}/{pod}")))
         };
         let names: BTreeSet<_> =
-            self.quantities.iter().chain(&self.held).filter_map(name).collect();
+            self.quantities.iter().chain(&self.held).filter_map(name).gather_set();
         names.into_iter().collect::<Vec<_>>().join(", ")
     }
 
