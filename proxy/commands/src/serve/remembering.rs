@@ -108,6 +108,14 @@ impl Keeper {
     }
 
     fn run(mut self, stop: &AtomicBool) {
+        let gateway = self.current.get();
+        // What is wrong from the start is told even where no core is free for a while.
+        if gateway.samples.get().is_none()
+            && let Err(fault) = open(&gateway)
+        {
+            self.tell(&gateway, &fault);
+        }
+        drop(gateway);
         yield_to_others(Share::Least);
         loop {
             let is_last = stop.load(Ordering::Acquire);

@@ -1,6 +1,5 @@
 //! Removes segments while they are compressed, in every order of the steps of both.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
@@ -12,8 +11,8 @@ use super::super::compress::closed;
 use super::super::disk::{Disk, How, Kernel, OpenFile, Status};
 use super::super::files;
 
-/// Segments before the removal, of so many entries.
-const SEGMENTS: u64 = 4;
+/// Segments before the removal, of so many entries. The last one is open.
+const SEGMENTS: u64 = 3;
 const ENTRIES: u64 = 10;
 /// So many of them are removed.
 const REMOVED: usize = 2;
@@ -105,8 +104,9 @@ impl Disk for InTurn<'_> {
         self.step(|| Kernel.remove(path))
     }
 
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.step(|| Kernel.sync_dir(dir))
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        // No power is cut here.
+        self.step(|| Ok(()))
     }
 }
 
@@ -145,12 +145,7 @@ fn run(mut order: Vec<Who>) -> Vec<Who> {
         });
     });
     let left = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let expected = [
-        files::compressed(&paths[REMOVED]),
-        // The last one is open.
-        paths[REMOVED + 1].clone(),
-    ];
-    assert_eq!(left.collect::<BTreeSet<_>>(), BTreeSet::from(expected));
+    assert_eq!(left.collect::<Vec<_>>(), paths[REMOVED..]);
     std::mem::take(&mut turns.state.lock().unwrap().done)
 }
 
@@ -158,9 +153,10 @@ fn run(mut order: Vec<Who>) -> Vec<Who> {
 fn no_segment_that_is_removed_while_it_is_compressed_comes_back_for_a_moment() {
     use Who::{Compresses, Removes};
     let count = |done: &[Who], who| done.iter().filter(|it| **it == who).count();
-    let alone = run(Vec::new());
+    // First all of the one, then all of the other.
+    let alone = run(vec![Compresses; 100]);
     let [most, removals] = [Compresses, Removes].map(|who| count(&alone, who));
-    assert!(most > 10 && removals >= 2 * REMOVED, "{most} {removals}");
+    assert!(most > 8 && removals >= 2 * REMOVED, "{most} {removals}");
     // The one is interrupted at each operation by each part of the other, and goes on after that.
     for before in 0..most {
         for first in 0..=removals {
