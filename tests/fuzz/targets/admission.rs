@@ -27,6 +27,7 @@ static REVIEWER: LazyLock<Reviewer> = LazyLock::new(|| Reviewer {
         cpu: Sidecar::CPU.parse().expect("processors"),
         drain_seconds: Sidecar::DRAIN_SECONDS.parse().expect("seconds"),
         journal_size: Sidecar::JOURNAL_SIZE.parse().expect("bytes"),
+        fleet: true,
     },
     left_alone: vec!["kube-system".to_owned()],
 });
