@@ -90,7 +90,7 @@ fn samples_that_cannot_be_kept_are_told_and_no_request_feels_it() {
     fs::remove_dir_all(&samples).expect("remove the samples");
     fs::write(&samples, "this is no folder").expect("write a file");
     let gateway = setup(&engine, &source).start_in(folder);
-    let said = gateway.await_event("samples_not_kept");
+    let said = gateway.said_at_its_start("samples_not_kept");
     assert!(said["reason"].as_str().is_some_and(|why| why.contains("samples")), "{said}");
     let mut client = gateway.chat("", CHAT);
     engine.answer_once(&json_answer(CHAT_ANSWER));

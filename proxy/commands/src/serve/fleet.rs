@@ -7,7 +7,7 @@ use taximeter_control::{AnnotationsFile, Plan, Scraper};
 use taximeter_gateway::gateway::{Current, Gateway};
 use tokio::time::sleep;
 
-use super::remembering::{self, Remembering};
+use super::remembering::Remembering;
 
 /// Time between two looks at whether there is anything to ask.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
@@ -17,8 +17,7 @@ const LOOK_PERIOD: Duration = Duration::from_secs(1);
 pub(super) fn start(current: Current) -> Remembering {
     let gateway = current.get();
     let board = gateway.fleet.clone();
-    remembering::open_first(&gateway);
-    let remembering = Remembering::default();
+    let remembering = Remembering::of(&gateway);
     let kept = remembering.clone();
     gateway.background.spawn(async move {
         loop {

@@ -27,25 +27,15 @@ const ROOM_OF: u64 = 20;
 const BYTES_MAX: u64 = 1 << 30;
 
 /// The thread, once there is anything to keep.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Remembering(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
     stop: AtomicBool,
     thread: Mutex<Option<Started>>,
-}
-
-/// Opens the samples of a start, also where nothing more is read: they may be asked for, or have to go.
-pub(super) fn open_first(gateway: &Gateway) {
-    let is_kept = gateway.config.fleet.is_some();
-    if (is_kept || gateway.config.data_dir.join(SAMPLES).is_dir())
-        && let Err(fault) = open(gateway)
-        && !is_kept
-    {
-        // Else the thread tells it, and tries again.
-        gateway.telemetry.emit(&SamplesNotKept { reason: &fault.to_string() });
-    }
+    /// The fault of the start, which is told.
+    told: Option<String>,
 }
 
 fn open(gateway: &Gateway) -> Result<(), MemoryError> {
@@ -56,12 +46,25 @@ fn open(gateway: &Gateway) -> Result<(), MemoryError> {
 }
 
 impl Remembering {
+    /// Opens the samples of a start, also where nothing more is read: they may be asked for, or have to go.
+    /// What cannot be opened is told, and tried again by the thread.
+    pub(super) fn of(gateway: &Gateway) -> Self {
+        let is_kept = gateway.config.fleet.is_some();
+        let are_wanted = is_kept || gateway.config.data_dir.join(SAMPLES).is_dir();
+        let opened = if are_wanted { open(gateway) } else { Ok(()) };
+        let told = opened.err().map(|fault| fault.to_string());
+        if let Some(reason) = &told {
+            gateway.telemetry.emit(&SamplesNotKept { reason });
+        }
+        Self(Arc::new(State { told, ..State::default() }))
+    }
+
     /// Starts the thread. Whether there is one.
     pub(super) fn start(&self, current: Current) -> bool {
         let mut thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() && !self.0.stop.load(Ordering::Acquire) {
             let state = self.0.clone();
-            let keeper = Keeper::of(current);
+            let keeper = Keeper { told: state.told.clone(), ..Keeper::of(current) };
             *thread = Started::new("samples", move || keeper.run(&state.stop)).ok();
         }
         thread.is_some()
@@ -108,14 +111,6 @@ impl Keeper {
     }
 
     fn run(mut self, stop: &AtomicBool) {
-        let gateway = self.current.get();
-        // What is wrong from the start is told even where no core is free for a while.
-        if gateway.samples.get().is_none()
-            && let Err(fault) = open(&gateway)
-        {
-            self.tell(&gateway, &fault);
-        }
-        drop(gateway);
         yield_to_others(Share::Least);
         loop {
             let is_last = stop.load(Ordering::Acquire);
