@@ -119,6 +119,17 @@ impl Identity {
     }
 }
 
+/// The fields that a device may have which is called so by [`Identity::device`].
+#[must_use]
+pub fn fields_of_device(device: &str) -> Vec<Vec<(Field, String)>> {
+    match device.rsplit_once('/') {
+        Some((gpu, part)) => {
+            vec![vec![(Field::Gpu, gpu.to_owned()), (Field::Part, part.to_owned())]]
+        }
+        None => [Field::Gpu, Field::Part].map(|field| vec![(field, device.to_owned())]).into(),
+    }
+}
+
 /// The one spelling of what programs spell in several ways.
 fn normal(field: Field, value: &str) -> String {
     match field {
@@ -163,6 +174,22 @@ mod tests {
         assert_eq!(device(&[gpu, (Field::Part, "MIG-7")]).as_deref(), Some("MIG-7"));
         assert_eq!(device(&[(Field::Pci, "0000:3B:00.0")]).as_deref(), Some("0000:3b:00.0"));
         assert_eq!(device(&[(Field::Pod, "p")]), None);
+    }
+
+    #[test]
+    fn a_device_is_found_by_what_it_is_called() {
+        for of in [
+            vec![(Field::Gpu, "GPU-1")],
+            vec![(Field::Gpu, "GPU-1"), (Field::Part, "2")],
+            vec![(Field::Part, "MIG-7")],
+        ] {
+            let mut identity = Identity::default();
+            of.iter().for_each(|(field, value)| identity.set(*field, value));
+            let name = identity.device().unwrap();
+            let of: Vec<_> =
+                of.iter().map(|(field, value)| (*field, (*value).to_owned())).collect();
+            assert!(fields_of_device(&name).contains(&of), "{name}");
+        }
     }
 
     #[test]

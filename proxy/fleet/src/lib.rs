@@ -42,7 +42,7 @@ pub use events::event::{Event, EventKind};
 pub use events::facts::Fact;
 pub use events::watcher::{EVENTS_MAX, EVENTS_OF_ONE_MAX, FACTS_MAX, Known, Watcher};
 pub use histogram::{Buckets, Distribution, Percentile};
-pub use identity::{Field, Identity};
+pub use identity::{Field, Identity, fields_of_device};
 pub use join::{Basis, Join, Link, Links, Upstream, Whereabouts, joined};
 pub use kubelet::{Held, read_held};
 pub use memory::grid::Grid;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use maud::{Markup, html};
-use taximeter_fleet::Field;
+use taximeter_fleet::{Field, fields_of_device};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_ledger::Record;
 use taximeter_store::memory::{Memory, Query};
@@ -16,7 +16,7 @@ use crate::console::fleet::{
     Asked, Curves, ENGINES, GPUS, HOSTS, Measure, TimeAxis, chart, events, happened, seconds,
     unreadable,
 };
-use crate::console::text::{name, sentence};
+use crate::console::text::{name, seconds_text, sentence};
 use crate::console::view::View;
 use crate::fleet::events::{EventsAnswer, events_between};
 use crate::fleet::{FleetJoin, FleetLink, FleetLinks, joins};
@@ -105,16 +105,16 @@ impl Beneath {
         let linked = |links: &FleetLinks, asked: &dyn Fn(&FleetLink) -> Vec<Asked>| -> Vec<Asked> {
             links.links.iter().flat_map(asked).collect()
         };
-        let about =
-            |field: Field, link: &FleetLink| window.of(None, vec![(field, link.to.clone())]);
         let engines =
             linked(&join.engines, &|link| vec![window.of(Some(link.to.clone()), Vec::new())]);
-        // A link leads to a GPU, or to a part of one.
         let gpus = linked(&join.gpus, &|link| {
-            [Field::Gpu, Field::Part].map(|field| about(field, link)).into()
+            let devices = fields_of_device(&link.to).into_iter();
+            devices.map(|fields| window.of(None, fields)).collect()
         });
         let own = is_local.then(|| window.of(Some(OWN_HOST.to_owned()), Vec::new()));
-        let hosts = linked(&join.hosts, &|link| vec![about(Field::Node, link)]);
+        let hosts = linked(&join.hosts, &|link| {
+            vec![window.of(None, vec![(Field::Node, link.to.clone())])]
+        });
         let hosts: Vec<_> = own.into_iter().chain(hosts).collect();
         let part = |measures: &'static [Measure], asked: &[Asked]| {
             let mut found = Vec::new();
@@ -153,7 +153,7 @@ impl Beneath {
                 h2 #beneath { "Engine, GPUs and host meanwhile" }
                 p.notes {
                     "Seconds from the start of the request, whose stages are shaded. "
-                    @if step >= MINUTE { "Samples by the second are gone; these are means of minutes." }
+                    @if step > 1 { "A point is the mean of " (seconds_text(seconds(step))) "." }
                 }
                 @for doubt in &self.join.doubts { p.warn { (sentence(doubt)) } }
                 @if is_empty {
