@@ -33,8 +33,9 @@ from spans import SERVER
 from stores import Store
 
 AWAY_SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 240
-# Between two scrapes, and between two pushes.
-INTERVAL_SECONDS = 3
+# Between two scrapes, and between two pushes. Twice this less `LAST_SECONDS` is more than this, so in each interval there is a
+# moment that has both behind it and neither next one near, however far apart they are.
+INTERVAL_SECONDS = 4
 # A series is told 0 at its first scrape, and its number at the next one.
 REST_SECONDS = 3.5 * INTERVAL_SECONDS
 # What happens before the kill must not last longer, so that nothing is told meanwhile.
