@@ -35,6 +35,8 @@
 //!   and the indexes: 66 MiB in a program that writes 8.6 million rows. Names of sessions, agents, turns
 //!   and end users have dictionaries of up to 512 KiB each: they come again for a while, and a random name
 //!   that is written twice takes as much as all else of a session.
+//! - Texts that most rows have from the row before are written and read run by run (`table/run_column.rs`,
+//!   `kept/text_cursor.rs`). The dictionaries of such columns of a row group have 4 MiB together.
 //! - A reader holds footer and indexes, and a scan of each column a page and a decompressor: 7 MiB. A
 //!   merge has one scan for each file.
 //!
@@ -43,6 +45,7 @@
 
 mod day;
 mod error;
+mod hybrid;
 mod kept;
 mod record;
 #[cfg(test)]
@@ -57,8 +60,8 @@ pub use day::{
 pub use error::{Part, ReadError, WriteError};
 pub use kept::{
     BATCH_ROWS, Cursor, FileKind, KeptFile, KeptWriter, ReadAt, RowFilter, RowRanges, Sealed,
-    batches, hex,
+    TextCursor, batches, hex, pieces,
 };
 pub use record::{RecordRows, RecordsParquet};
-pub use table::{Field, FieldKind, Layout, ParquetWriter, ROWS_MAX, RowWriter, Rows};
+pub use table::{Field, FieldKind, Layout, ParquetWriter, ROWS_MAX, RowWriter, Rows, RunWriter};
 pub use value::{Misfit, Value};

@@ -6,6 +6,8 @@
 mod column_buffer;
 mod column_chunk;
 mod field;
+mod run_column;
+mod run_writer;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub use self::column_buffer::ROWS_MAX;
 pub(crate) use self::column_buffer::decimal_bytes;
 use self::column_chunk::ColumnChunk;
 pub use self::field::{Field, FieldKind};
+pub use self::run_writer::RunWriter;
 use crate::error::WriteError;
 use crate::value::Value;
 
@@ -38,6 +41,10 @@ const TRIED_DICTIONARY_BYTES: usize = 32 << 10;
 
 /// Bytes of a dictionary of names that come for a while: those of a row group's sessions.
 const NAMES_DICTIONARY_BYTES: usize = 512 << 10;
+
+/// Bytes of the dictionaries of all columns of a row group that are written run by run: those of thousands of
+/// series.
+const RUN_DICTIONARIES_BYTES: usize = 4 << 20;
 
 /// The level of zstd that has the smallest memory.
 const FAST_LEVEL: i32 = 1;
@@ -60,6 +67,8 @@ pub struct Layout {
     /// Columns of names that come again for a while, of which a file has many: requests of sessions that
     /// run at the same time are side by side.
     named: &'static [&'static str],
+    /// Columns of texts that most rows have from the row before: they are written run by run.
+    repeated: &'static [&'static str],
     /// Columns with the smallest and largest value of each page.
     searched: &'static [&'static str],
     /// The column whose values are found by a Bloom filter.
@@ -78,6 +87,7 @@ impl Layout {
         dictionary_bytes: 1 << 20,
         tries_dictionaries: false,
         named: &[],
+        repeated: &[],
         searched: &[],
         found: None,
         sorted: &[],
@@ -101,6 +111,12 @@ impl Layout {
         Self { group_rows, page_rows, ..Self::DAY }
     }
 
+    /// Columns that are written run by run, with few rows of a row group and of a page.
+    #[cfg(test)]
+    pub(crate) const fn small_runs(group_rows: usize, page_rows: usize) -> Self {
+        Self { group_rows, page_rows, ..Self::SAMPLES }
+    }
+
     /// Sums per hour that are kept.
     pub const HOURS: Self = Self {
         // The lines of all combinations of tenant and model that occur in an hour.
@@ -116,7 +132,23 @@ impl Layout {
     pub const SAMPLES: Self = Self {
         searched: &["quantity", "time"],
         found: None,
-        named: &["labels", "target"],
+        named: &[],
+        repeated: &[
+            "quantity",
+            "target",
+            "labels",
+            "program",
+            "statistic",
+            "unit",
+            "host",
+            "gpu",
+            "part",
+            "namespace",
+            "pod",
+            "container",
+            "engine",
+            "model",
+        ],
         sorted: &["quantity", "target", "labels"],
         ..Self::DAY
     };
@@ -143,6 +175,21 @@ impl Rows {
     pub fn new(fields: impl Iterator<Item = Field>) -> Self {
         let columns = fields.map(ColumnBuffer::new).collect();
         Self { columns, rows: 0, bytes: 0 }
+    }
+
+    /// The same for a layout with columns that are written run by run.
+    pub fn of_runs(layout: &Layout, fields: impl Iterator<Item = Field>) -> Self {
+        let column = |field: Field| match layout.repeated.contains(&field.name) {
+            true => ColumnBuffer::of_runs(field),
+            false => ColumnBuffer::new(field),
+        };
+        Self { columns: fields.map(column).collect(), rows: 0, bytes: 0 }
+    }
+
+    /// Begins so many rows that differ in 64-bit numbers only. The caller fills all their cells, in order.
+    pub fn run(&mut self, times: usize) -> RunWriter<'_> {
+        self.rows += times;
+        RunWriter::new(self.columns.iter_mut(), &mut self.bytes, times)
     }
 
     /// Begins the next row. The caller fills all its cells, in order.
@@ -205,9 +252,9 @@ impl<W: Write + Send> ParquetWriter<W> {
             return Ok(());
         }
         if self.group.is_empty() {
-            let columns = self.writer.schema_descr().columns();
-            self.group =
-                columns.iter().map(|column| ColumnChunk::new(column, &self.properties)).collect();
+            let columns = self.writer.schema_descr().columns().iter();
+            let chunk = |column| ColumnChunk::new(column, &self.layout, &self.properties);
+            self.group = columns.map(chunk).collect();
         }
         for (chunk, column) in self.group.iter_mut().zip(&mut rows.columns) {
             chunk.write(column)?;
@@ -215,7 +262,11 @@ impl<W: Write + Send> ParquetWriter<W> {
         self.rows += rows.rows;
         self.bytes += rows.bytes;
         rows.clear();
-        if self.rows >= self.layout.group_rows || self.bytes >= self.layout.group_bytes {
+        let dictionaries: usize = self.group.iter().map(ColumnChunk::dictionary_bytes).sum();
+        if self.rows >= self.layout.group_rows
+            || self.bytes >= self.layout.group_bytes
+            || dictionaries >= RUN_DICTIONARIES_BYTES
+        {
             self.end_group()?;
         }
         Ok(())

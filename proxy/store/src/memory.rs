@@ -458,18 +458,21 @@ fn set_aside(folder: &Folder, name: &str, error: MemoryError) -> MemoryError {
 struct Part<'a> {
     folder: &'a Folder,
     minute: i64,
+    /// The file of its day is closed.
+    is_late: bool,
     writer: Option<(Writer, String)>,
 }
 
 impl<'a> Part<'a> {
-    const fn of(folder: &'a Folder, minute: i64) -> Self {
-        Self { folder, minute, writer: None }
+    fn of(folder: &'a Folder, minute: i64) -> Self {
+        let day = folder.path(&name_of(Span::Day.floor(minute), Span::Day));
+        Self { folder, minute, is_late: day.exists(), writer: None }
     }
 
     fn add(&mut self, told: &Told<'_>, written: &mut Written) -> Result<(), MemoryError> {
-        let Self { folder, minute, writer } = self;
+        let Self { folder, minute, is_late, writer } = self;
         let path = |name: &str| folder.path(name);
-        if path(&name_of(Span::Day.floor(*minute), Span::Day)).exists() {
+        if *is_late {
             written.late += told.samples.len() as u64;
             return Ok(());
         }

@@ -105,6 +105,24 @@ impl Cursor {
         if is_whole { Ok(()) } else { Err(short()) }
     }
 
+    /// The 64-bit numbers of the rows that were read, of a column without nulls.
+    #[must_use]
+    pub fn int64s(&self) -> &[i64] {
+        match &self.values {
+            Values::Int64(values) => values,
+            _ => &[],
+        }
+    }
+
+    /// The same of 32-bit numbers.
+    #[must_use]
+    pub fn int32s(&self) -> &[i32] {
+        match &self.values {
+            Values::Int32(values) => values,
+            _ => &[],
+        }
+    }
+
     /// The value of the next row. `None` is null.
     pub fn next_value(&mut self) -> Option<Value<'_>> {
         if self.nullable {

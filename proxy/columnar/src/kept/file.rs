@@ -18,6 +18,7 @@ use super::blocks::{BLOCK_BYTES, Blocks, ReadAt};
 use super::checks::{BODY_KEY, CHECK_LENGTH, FOOTER_BYTES_MAX, check_position, check_text};
 use super::cursor::Cursor;
 use super::errors::of_read;
+use super::text_cursor::TextCursor;
 use crate::error::{Part, ReadError};
 
 /// The last bytes of a file: the length of the footer, and `PAR1`.
@@ -240,6 +241,16 @@ impl<R: ReadAt + 'static> KeptFile<R> {
         let pages = self.pages(group, column)?;
         let (chunk, rows) = (self.column(group, column)?, self.rows(group)?);
         Cursor::new(&self.blocks, chunk, (group, rows), pages)
+    }
+
+    /// A cursor on a column of texts of which most rows have the same as the row before.
+    ///
+    /// # Errors
+    /// The file is damaged, or the column has no texts.
+    pub fn text_cursor(&self, group: usize, column: usize) -> Result<TextCursor, ReadError> {
+        let pages = self.pages(group, column)?;
+        let (chunk, rows) = (self.column(group, column)?, self.rows(group)?);
+        TextCursor::new(&self.blocks, chunk, (group, rows), pages)
     }
 }
 

@@ -198,7 +198,12 @@ pub(crate) fn common(a: &RowRanges, b: &RowRanges) -> RowRanges {
 
 /// The same rows in pieces that are read at once.
 pub fn batches(ranges: &RowRanges) -> impl Iterator<Item = Range<usize>> + '_ {
-    ranges.iter().flat_map(|range| {
-        range.clone().step_by(BATCH_ROWS).map(|at| at..range.end.min(at + BATCH_ROWS))
+    pieces(ranges, BATCH_ROWS)
+}
+
+/// The same rows in pieces of so many rows at most.
+pub fn pieces(ranges: &RowRanges, rows: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    ranges.iter().flat_map(move |range| {
+        range.clone().step_by(rows).map(move |at| at..range.end.min(at + rows))
     })
 }

@@ -1,6 +1,7 @@
 //! The values of a column of some rows, until they are encoded.
 
 use std::iter::repeat_n;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use parquet::column::writer::ColumnWriter;
@@ -9,6 +10,7 @@ use parquet::errors::ParquetError;
 use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::field::{Field, FieldKind, decimal_width};
+use super::run_column::RunColumn;
 use crate::error::WriteError;
 
 /// Most rows that are gathered before they are encoded. The texts of this number of rows fit in the
@@ -33,6 +35,11 @@ enum Values {
         all: Vec<u8>,
         runs: Vec<RepeatedText>,
     },
+    /// The same with nulls, for a column that is written run by run.
+    Runs {
+        all: Vec<u8>,
+        runs: Vec<Run>,
+    },
     Int64(Vec<i64>),
     Int32(Vec<i32>),
     Bool(Vec<bool>),
@@ -47,7 +54,19 @@ struct RepeatedText {
     times: usize,
 }
 
+/// Consecutive rows with one text, or without one.
+pub(super) struct Run {
+    pub text: Option<Range<usize>>,
+    pub times: usize,
+}
+
 impl ColumnBuffer {
+    /// A column that is written run by run.
+    pub(super) fn of_runs(field: Field) -> Self {
+        let values = Values::Runs { all: Vec::new(), runs: Vec::new() };
+        Self { field, present: Vec::new(), values }
+    }
+
     pub(super) fn new(field: Field) -> Self {
         let values = match field.kind {
             FieldKind::Text
@@ -74,6 +93,10 @@ impl ColumnBuffer {
         self.present.clear();
         match &mut self.values {
             Values::Bytes { all, runs } => {
+                all.clear();
+                runs.clear();
+            }
+            Values::Runs { all, runs } => {
                 all.clear();
                 runs.clear();
             }
@@ -136,6 +159,43 @@ impl ColumnBuffer {
             values.push(value);
             self.mark();
         }
+    }
+
+    /// So many rows with this text, or without one.
+    pub(super) fn push_run(&mut self, text: Option<&[u8]>, times: usize) {
+        if let Values::Runs { all, runs } = &mut self.values {
+            if let Some(last) = runs.last_mut()
+                && last.text.clone().map(|place| all.get(place).unwrap_or_default()) == text
+            {
+                last.times += times;
+                return;
+            }
+            let begin = all.len();
+            all.extend_from_slice(text.unwrap_or_default());
+            runs.push(Run { text: text.map(|_| begin..all.len()), times });
+        }
+    }
+
+    pub(super) fn repeat_int32(&mut self, value: i32, times: usize) {
+        if let Values::Int32(values) = &mut self.values {
+            values.extend(repeat_n(value, times));
+            self.present.extend(repeat_n(1, if self.field.nullable { times } else { 0 }));
+        }
+    }
+
+    pub(super) fn push_int64s(&mut self, all: impl Iterator<Item = i64>) {
+        if let Values::Int64(values) = &mut self.values {
+            let before = values.len();
+            values.extend(all);
+            let times = values.len() - before;
+            self.present.extend(repeat_n(1, if self.field.nullable { times } else { 0 }));
+        }
+    }
+
+    /// Writes the texts of a column that is written run by run.
+    pub(super) fn write_runs(&self, to: &mut RunColumn) -> Result<(), WriteError> {
+        let Values::Runs { all, runs } = &self.values else { return Err(wrong_column()) };
+        Ok(to.write(all, runs)?)
     }
 
     /// Writes the values. `texts` has the texts of the rows before: a text that continues is not

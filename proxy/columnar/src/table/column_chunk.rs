@@ -12,27 +12,49 @@ use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
+use super::Layout;
 use super::column_buffer::{ColumnBuffer, Texts};
+use super::run_column::RunColumn;
 use crate::error::WriteError;
 
 /// The pages of one column.
-pub(super) struct ColumnChunk {
-    writer: ColumnWriter<'static>,
-    texts: Texts,
-    pages: SharedBuffer,
+#[expect(clippy::large_enum_variant, reason = "there are as many as columns")]
+pub(super) enum ColumnChunk {
+    /// Parquet's own writer encodes them.
+    Values { writer: ColumnWriter<'static>, texts: Texts, pages: SharedBuffer },
+    /// They are written run by run.
+    Runs(RunColumn),
 }
 
 impl ColumnChunk {
-    pub(super) fn new(column: &ColumnDescPtr, properties: &WriterPropertiesPtr) -> Self {
+    pub(super) fn new(
+        column: &ColumnDescPtr,
+        layout: &Layout,
+        properties: &WriterPropertiesPtr,
+    ) -> Self {
+        if layout.repeated.contains(&column.name()) {
+            return Self::Runs(RunColumn::new(column, layout));
+        }
         let pages = SharedBuffer::default();
         let writer = Box::new(OwnedPageWriter(TrackedWrite::new(pages.clone())));
         let writer = get_column_writer(Arc::clone(column), Arc::clone(properties), writer);
-        Self { writer, texts: Texts::default(), pages }
+        Self::Values { writer, texts: Texts::default(), pages }
     }
 
     /// Writes the values of one column.
     pub(super) fn write(&mut self, column: &mut ColumnBuffer) -> Result<(), WriteError> {
-        column.write(&mut self.writer, &mut self.texts)
+        match self {
+            Self::Values { writer, texts, .. } => column.write(writer, texts),
+            Self::Runs(runs) => column.write_runs(runs),
+        }
+    }
+
+    /// Bytes of a dictionary that has no bound of its own.
+    pub(super) const fn dictionary_bytes(&self) -> usize {
+        match self {
+            Self::Values { .. } => 0,
+            Self::Runs(runs) => runs.dictionary_bytes(),
+        }
     }
 
     /// Ends the column and appends it to `group`.
@@ -40,14 +62,20 @@ impl ColumnChunk {
         self,
         group: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), ParquetError> {
-        let closed = self.writer.close()?;
-        group.append_column(&Bytes::from(self.pages.take()), closed)
+        let (bytes, closed) = match self {
+            Self::Values { writer, pages, .. } => {
+                let closed = writer.close()?;
+                (pages.take(), closed)
+            }
+            Self::Runs(runs) => runs.close()?,
+        };
+        group.append_column(&Bytes::from(bytes), closed)
     }
 }
 
 /// A buffer that is shared by the writer of a column and its chunk.
 #[derive(Clone, Default)]
-struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
+pub(super) struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
 impl SharedBuffer {
     fn take(&self) -> Vec<u8> {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use taximeter_columnar::{
     Cursor, Field, FieldKind, FileKind, KeptFile, KeptWriter, Layout, Misfit, Part, ROWS_MAX,
-    ReadAt, ReadError, RowFilter, Rows, Sealed, Value, WriteError, batches,
+    ReadAt, ReadError, RowFilter, Rows, Sealed, TextCursor, WriteError, pieces,
 };
 use taximeter_fleet::{At, Grid, SampleKey, Statistic, WHO};
 
@@ -16,9 +16,10 @@ const FOOTER_KEY: &str = "taximeter.samples";
 /// The format of the files.
 const FORMAT: u32 = 1;
 const MICROS: i64 = 1_000_000;
+/// Rows that are read at once.
+const BATCH_ROWS: usize = 4 << 10;
 /// Columns of texts, which come first. The last ones are those of [`WHO`].
 const TEXTS: usize = 6 + WHO.len();
-const SCALE: usize = TEXTS;
 
 const FIELDS: [Field; TEXTS + 3] = [
     text("quantity", FieldKind::Text, false),
@@ -72,7 +73,7 @@ impl Writer {
         replaces: Vec<String>,
     ) -> Result<Self, WriteError> {
         let fields = FIELDS.into_iter();
-        let rows = Rows::new(fields.clone());
+        let rows = Rows::of_runs(&Layout::SAMPLES, fields.clone());
         let writer = KeptWriter::new(out, "sample", &Layout::SAMPLES, fields)?;
         let footer = Footer { format: FORMAT, grid: grid.name().to_owned(), samples: 0, replaces };
         Ok(Self { writer, rows, footer })
@@ -84,18 +85,17 @@ impl Writer {
         let named =
             [&key.quantity, &key.target, &key.labels, &key.program].map(|text| text.as_str());
         let known = named.into_iter().chain([statistic, &key.unit]);
-        for (at, value) in samples {
-            let mut row = self.rows.row();
-            known.clone().for_each(|text| row.text(text.as_bytes()));
-            for who in &key.who {
-                match who {
-                    Some(who) => row.text(who.as_bytes()),
-                    None => row.null(),
-                }
-            }
-            row.int32(key.scale);
-            row.int64(at.saturating_mul(MICROS));
-            row.int64(*value);
+        let mut rest = samples;
+        while !rest.is_empty() {
+            let room = ROWS_MAX.saturating_sub(self.rows.len());
+            let (now, behind) = rest.split_at(rest.len().min(room));
+            rest = behind;
+            let mut run = self.rows.run(now.len());
+            known.clone().for_each(|text| run.text(Some(text)));
+            key.who.iter().for_each(|who| run.text(who.as_deref()));
+            run.int32(key.scale);
+            run.int64s(now.iter().map(|(at, _)| at.saturating_mul(MICROS)));
+            run.int64s(now.iter().map(|(_, value)| *value));
             if self.rows.len() >= ROWS_MAX {
                 self.writer.add(&mut self.rows)?;
             }
@@ -149,10 +149,11 @@ impl<R: ReadAt + 'static> Samples<R> {
             filter,
             group: 0,
             batches: Vec::new(),
-            cursors: Vec::new(),
-            left: 0,
+            texts: Vec::new(),
+            numbers: Vec::new(),
+            batch: 0..0,
+            piece: 0..0,
             raw: Raw::NONE,
-            ahead: None,
         }
     }
 }
@@ -160,7 +161,7 @@ impl<R: ReadAt + 'static> Samples<R> {
 /// The key of the last row, as the file has it.
 struct Raw {
     texts: [Option<String>; TEXTS],
-    scale: i64,
+    scale: i32,
 }
 
 impl Raw {
@@ -172,7 +173,7 @@ impl Raw {
         let (quantity, target, labels) = (must()?, must()?, must()?);
         let (program, statistic, unit) = (must()?, must()?, must()?);
         let statistic = Statistic::named(&statistic).ok_or(Misfit)?;
-        let scale = i32::try_from(self.scale).map_err(|_| Misfit)?;
+        let scale = self.scale;
         let who = std::array::from_fn(|_| texts.next().flatten());
         Ok(SampleKey { quantity, target, labels, program, statistic, scale, unit, who })
     }
@@ -186,12 +187,15 @@ pub(super) struct Runs<'a, R> {
     group: usize,
     /// Rows that are still to be read of the last one, the next ones last.
     batches: Vec<Range<usize>>,
-    cursors: Vec<Cursor>,
-    /// Rows that are read.
-    left: usize,
+    /// Of each text the rows that still have it.
+    texts: Vec<(TextCursor, usize)>,
+    /// The scale, the time and the value of the rows that were read.
+    numbers: Vec<Cursor>,
+    /// The places of those that are still to be told.
+    batch: Range<usize>,
+    /// The places of those which have the texts of `raw`.
+    piece: Range<usize>,
     raw: Raw,
-    /// The first sample of the next series.
-    ahead: Option<At>,
 }
 
 impl<R: ReadAt + 'static> Runs<'_, R> {
@@ -200,32 +204,59 @@ impl<R: ReadAt + 'static> Runs<'_, R> {
     /// # Errors
     /// The file is damaged or cannot be read.
     pub(super) fn next_run(&mut self) -> Result<Option<(SampleKey, Vec<At>)>, ReadError> {
-        let first = match self.ahead.take() {
-            Some(first) => first,
-            None => match self.row()? {
-                Some((_, first)) => first,
-                None => return Ok(None),
-            },
-        };
-        let key = self.raw.key().map_err(|misfit| self.damaged(misfit))?;
-        let mut samples = vec![first];
-        while let Some((is_new, at)) = self.row()? {
-            if is_new {
-                self.ahead = Some(at);
-                break;
-            }
-            samples.push(at);
-        }
-        Ok(Some((key, samples)))
-    }
-
-    /// The next sample, and whether its series is another one than that of the last.
-    fn row(&mut self) -> Result<Option<(bool, At)>, ReadError> {
-        if self.left == 0 && !self.read()? {
+        if self.piece.is_empty() && self.next_piece()?.is_none() {
             return Ok(None);
         }
-        self.left -= 1;
-        self.take().map(Some).map_err(|misfit| self.damaged(misfit))
+        let key = self.raw.key().map_err(|misfit| self.damaged(misfit))?;
+        let mut samples = Vec::new();
+        loop {
+            let piece = std::mem::take(&mut self.piece);
+            let [_, times, values] = self.numbers.as_slice() else { return Ok(None) };
+            let times = times.int64s().get(piece.clone()).unwrap_or_default();
+            let values = values.int64s().get(piece).unwrap_or_default();
+            let times = times.iter().map(|time| time.div_euclid(MICROS));
+            samples.extend(times.zip(values.iter().copied()));
+            // The first piece of the next series waits for the next call.
+            if self.next_piece()? != Some(false) {
+                return Ok(Some((key, samples)));
+            }
+        }
+    }
+
+    /// The next rows that are one series, and whether it is another one than before.
+    fn next_piece(&mut self) -> Result<Option<bool>, ReadError> {
+        if self.batch.is_empty() && !self.read()? {
+            return Ok(None);
+        }
+        let (mut rows, mut is_new) = (self.batch.len(), false);
+        let mut misfit = None;
+        for ((cursor, left), before) in self.texts.iter_mut().zip(&mut self.raw.texts) {
+            if *left == 0 {
+                let (text, times) = cursor.next_run(self.batch.len())?;
+                *left = times;
+                if text != before.as_ref().map(String::as_bytes) {
+                    match text.map(str::from_utf8).transpose() {
+                        Ok(text) => *before = text.map(str::to_owned),
+                        Err(_) => misfit = Some(Misfit),
+                    }
+                    is_new = true;
+                }
+            }
+            rows = rows.min(*left);
+        }
+        let scales = self.numbers.first().map(Cursor::int32s).unwrap_or_default();
+        let scales = scales.get(self.batch.clone()).unwrap_or_default();
+        if let Some(first) = scales.first() {
+            rows = scales.iter().take(rows).take_while(|scale| *scale == first).count();
+            is_new |= std::mem::replace(&mut self.raw.scale, *first) != *first;
+        }
+        if let Some(misfit) = misfit {
+            return Err(self.damaged(misfit));
+        }
+        self.texts.iter_mut().for_each(|(_, left)| *left -= rows);
+        self.piece = self.batch.start..self.batch.start + rows;
+        self.batch.start += rows;
+        Ok(Some(is_new))
     }
 
     fn damaged(&self, misfit: Misfit) -> ReadError {
@@ -242,35 +273,25 @@ impl<R: ReadAt + 'static> Runs<'_, R> {
             let (group, kept) = (self.group, &self.of.kept);
             self.group += 1;
             let ranges = kept.matching(group, &self.filter)?;
-            self.batches = batches(&ranges).collect();
+            self.batches = pieces(&ranges, BATCH_ROWS).collect();
             self.batches.reverse();
             if !self.batches.is_empty() {
-                let cursors = (0..FIELDS.len()).map(|column| kept.cursor(group, column));
-                self.cursors = cursors.collect::<Result<_, _>>()?;
+                let texts = (0..TEXTS).map(|column| kept.text_cursor(group, column));
+                let texts = texts.map(|cursor| cursor.map(|cursor| (cursor, 0)));
+                self.texts = texts.collect::<Result<_, _>>()?;
+                let numbers = (TEXTS..FIELDS.len()).map(|column| kept.cursor(group, column));
+                self.numbers = numbers.collect::<Result<_, _>>()?;
             }
         }
         let Some(batch) = self.batches.pop() else { return Ok(false) };
-        for cursor in &mut self.cursors {
+        for (cursor, left) in &mut self.texts {
+            cursor.skip_to(batch.start)?;
+            *left = 0;
+        }
+        for cursor in &mut self.numbers {
             cursor.read(batch.start, batch.len())?;
         }
-        self.left = batch.len();
-        Ok(self.left > 0)
-    }
-
-    fn take(&mut self) -> Result<(bool, At), Misfit> {
-        let mut is_new = false;
-        let (texts, numbers) = self.cursors.split_at_mut_checked(SCALE).ok_or(Misfit)?;
-        for (cursor, before) in texts.iter_mut().zip(&mut self.raw.texts) {
-            let text = cursor.next_value().map(Value::text).transpose()?;
-            if text != before.as_deref() {
-                *before = text.map(str::to_owned);
-                is_new = true;
-            }
-        }
-        let mut next = numbers.iter_mut().map(|cursor| cursor.next_value().ok_or(Misfit)?.int());
-        let mut number = || next.next().ok_or(Misfit)?;
-        let (scale, time, value) = (number()?, number()?, number()?);
-        is_new |= std::mem::replace(&mut self.raw.scale, scale) != scale;
-        Ok((is_new, (time.div_euclid(MICROS), value)))
+        self.batch = 0..batch.len();
+        Ok(!self.batch.is_empty())
     }
 }
