@@ -1,7 +1,7 @@
 //! The memory of the fleet, without its files: samples on a grid of times, as whole numbers.
 //!
 //! `recorder.rs` takes what sources tell, and gives out what is over: each second of a minute, and the
-//! minute made from it. `roll.rs` makes an hour of its minutes. `statistic.rs` says what is kept of which
+//! minute made from it. Until then samples wait in `waiting.rs`. `roll.rs` makes an hour of its minutes. `statistic.rs` says what is kept of which
 //! quantity, and `scale.rs` how a value becomes a whole number.
 //!
 //! # Invariants
@@ -19,3 +19,4 @@ pub(crate) mod recorder;
 pub(crate) mod roll;
 pub(crate) mod scale;
 pub(crate) mod statistic;
+mod waiting;

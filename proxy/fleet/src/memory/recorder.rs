@@ -13,6 +13,7 @@ use crate::memory::line::{Line, Now};
 use crate::memory::roll::{At, roll, settle};
 use crate::memory::scale::scale_of;
 use crate::memory::statistic::Statistic;
+use crate::memory::waiting::{Packed, Sorted, Waiting};
 use crate::pool::What;
 use crate::series::Series;
 use crate::target::Target;
@@ -20,7 +21,7 @@ use crate::target::Target;
 /// Most series that are followed. Those behind are left out, and counted.
 pub const FOLLOWED_MAX: usize = 200_000;
 /// Most samples that wait for their minute to be over. Those behind are left out, and counted.
-pub const WAITING_MAX: usize = 1 << 20;
+pub const WAITING_MAX: usize = 1 << 21;
 /// After a silence of so many periods nobody knows when a counter grew.
 const SILENT_PERIODS: u32 = 3;
 /// The place of a series for which there is no room.
@@ -72,17 +73,8 @@ struct Followed {
     lines: Vec<Line>,
     /// The place among them of each series of its last answer.
     places: Vec<u16>,
-    waiting: Vec<Waiting>,
+    waiting: Packed,
     is_there: bool,
-}
-
-/// A sample that waits.
-#[derive(Debug, Clone, Copy)]
-struct Waiting {
-    value: i64,
-    second: i64,
-    line: u16,
-    statistic: Statistic,
 }
 
 impl Recorder {
@@ -102,8 +94,7 @@ impl Recorder {
     /// The first second of which a sample waits.
     #[must_use]
     pub fn earliest(&self) -> Option<i64> {
-        let waiting = self.followed.values().flat_map(|one| &one.waiting);
-        waiting.map(|one| one.second).min()
+        self.followed.values().filter_map(|one| one.waiting.earliest()).min()
     }
 
     /// Takes what is new of all sources. What is of a source that is no longer there stays until it is
@@ -155,9 +146,7 @@ impl Recorder {
             let before = one.waiting.len();
             let since = self.since.unwrap_or(i64::MAX);
             one.lines.iter_mut().for_each(|line| line.end(until, since));
-            let (over, rest): (Vec<_>, Vec<_>) =
-                one.waiting.drain(..).partition(|one| one.second < until);
-            one.waiting = rest;
+            let over = one.waiting.take_before(until);
             self.waiting -= before - one.waiting.len();
             due.push((name.clone(), over));
         }
@@ -173,13 +162,12 @@ impl Recorder {
     /// One quantity after the other, so that few keys are there at once.
     fn tell_all<E>(
         &mut self,
-        mut due: Vec<(Arc<str>, Vec<Waiting>)>,
+        due: Vec<(Arc<str>, Sorted)>,
         tell: &mut dyn FnMut(&Told<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut quantities: HashMap<&'static str, Vec<(usize, u16)>, RandomState> =
             HashMap::default();
-        for (at, (name, over)) in due.iter_mut().enumerate() {
-            over.sort_by_key(|one| (one.line, one.statistic, one.second));
+        for (at, (name, _)) in due.iter().enumerate() {
             let Some(followed) = self.followed.get(name) else { continue };
             for (number, line) in (0..).zip(&followed.lines) {
                 let of_line = quantities.entry(line.what.quantity.name).or_default();
@@ -194,8 +182,7 @@ impl Recorder {
                 let Some((name, over)) = due.get(at) else { continue };
                 let Some(followed) = self.followed.get_mut(name) else { continue };
                 let Some(line) = followed.lines.get_mut(usize::from(number)) else { continue };
-                let of_line = of_line(over, number);
-                let over = line.over();
+                let (of_line, over) = (over.of_line(number), line.over());
                 if of_line.is_empty() && over.is_empty() {
                     continue;
                 }
@@ -205,18 +192,11 @@ impl Recorder {
             }
             keyed.sort_by(|a, b| a.0.cmp(&b.0));
             for (key, scale, seconds, over) in keyed {
-                tell_one((key, scale), seconds, over, tell)?;
+                tell_one((key, scale), &seconds, over, tell)?;
             }
         }
         Ok(())
     }
-}
-
-/// The samples of a line among those of its source, which are sorted.
-fn of_line(over: &[Waiting], line: u16) -> &[Waiting] {
-    let from = over.partition_point(|one| one.line < line);
-    let to = over.partition_point(|one| one.line <= line);
-    over.get(from..to).unwrap_or_default()
 }
 
 /// Tells the samples of one line: its seconds, and the minutes made from them.
@@ -327,7 +307,8 @@ impl Followed {
             return;
         }
         let mut needed = vec![false; self.lines.len()];
-        for place in self.places.iter().copied().chain(self.waiting.iter().map(|one| one.line)) {
+        let waiting = self.waiting.iter().map(|one| one.line);
+        for place in self.places.iter().copied().chain(waiting) {
             if let Some(needed) = needed.get_mut(usize::from(place)) {
                 *needed = true;
             }
@@ -340,7 +321,7 @@ impl Followed {
         let places: Vec<u16> = places.collect();
         let new = |old: u16| places.get(usize::from(old)).copied().unwrap_or(NOWHERE);
         self.places.iter_mut().for_each(|place| *place = new(*place));
-        self.waiting.iter_mut().for_each(|one| one.line = new(one.line));
+        self.waiting.renumber(new);
         let mut is_needed = needed.into_iter();
         self.lines.retain(|_| is_needed.next().unwrap_or(true));
     }
