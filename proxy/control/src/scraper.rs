@@ -57,6 +57,7 @@ impl Scraper {
             board,
             plan,
             followed: Vec::new(),
+            places: Vec::new(),
             local: None,
             annotations: None,
             asked: JoinSet::new(),
@@ -113,6 +114,8 @@ struct Scraping<P> {
     board: Arc<Board>,
     plan: P,
     followed: Vec<Followed>,
+    /// The place of each of them, in their order: looking for one does not look at what is known of all.
+    places: Vec<Place>,
     local: Option<Local>,
     /// The file of the pod's annotations, which is behind all others on the board.
     annotations: Option<Target>,
@@ -127,9 +130,15 @@ struct Scraping<P> {
     ids: u64,
 }
 
+/// Where a source that is followed stands.
+struct Place {
+    id: u64,
+    /// When it is asked next; `None` while a question runs.
+    due: Option<Instant>,
+}
+
 /// A source that is followed.
 struct Followed {
-    id: u64,
     source: Source,
     schedule: Schedule,
     target: Arc<Target>,
@@ -152,12 +161,17 @@ enum Said {
 
 impl<P: FnMut() -> Option<Plan>> Scraping<P> {
     async fn run(&mut self) {
+        let mut look = clock::now();
         loop {
             let now = clock::now();
-            if let Some(plan) = (self.plan)() {
-                self.follow(plan, now);
+            if look <= now {
+                if let Some(plan) = (self.plan)() {
+                    self.follow(plan, now);
+                }
+                self.look_at_requests();
+                look = now + LOOK_PERIOD;
             }
-            let next = self.begin_due(now).min(self.look(now)).min(now + LOOK_PERIOD);
+            let next = self.begin_due(now).min(self.look(now)).min(look);
             tokio::select! {
                 Some(done) = self.asked.join_next() => self.end(done),
                 () = tokio::time::sleep_until(next.into()) => {}
@@ -171,20 +185,21 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         if tls != self.dialers.tls {
             self.dialers = Dialers::new(tls);
         }
-        let mut before = std::mem::take(&mut self.followed);
+        let places = std::mem::take(&mut self.places);
+        let mut before: Vec<_> = self.followed.drain(..).zip(places).collect();
         let mut first = now;
         for source in plan.sources {
-            let is_it = |one: &Followed| {
+            let is_it = |(one, _): &(Followed, Place)| {
                 one.source.address == source.address
                     && one.source.kind == source.kind
                     && one.source.is_private == source.is_private
             };
             let known = before.iter().position(is_it).map(|at| before.swap_remove(at));
-            let one = match known {
-                Some(known) => {
+            let (one, place) = match known {
+                Some((known, place)) => {
                     let upstreams = source.upstreams.clone().into();
                     let target = Target { upstreams, ..Target::clone(&known.target) };
-                    Followed { source, target: Arc::new(target), ..known }
+                    (Followed { source, target: Arc::new(target), ..known }, place)
                 }
                 None => {
                     first = (first + SPREAD).min(now + SPREAD_MAX);
@@ -192,6 +207,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
                 }
             };
             self.followed.push(one);
+            self.places.push(place);
         }
         self.local = plan.local.map(|every| {
             let known = self.local.take().map(|local| (local.host, local.target));
@@ -227,23 +243,21 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         local.due
     }
 
-    fn new_one(&mut self, source: Source, first: Instant) -> Followed {
+    fn new_one(&mut self, source: Source, first: Instant) -> (Followed, Place) {
         self.ids += 1;
         let schedule = Schedule::new(source.kind == TargetKind::Engine, first);
         let upstreams = source.upstreams.clone();
         let every = schedule.every(source.is_busy());
         let target = Target::new(&source.address.to_string(), source.kind, upstreams, every);
         let (target, asking) = (Arc::new(target), Asking::default());
-        Followed { id: self.ids, source, schedule, target, asking, task: None }
+        let due = schedule.due(source.is_busy());
+        let one = Followed { source, schedule, target, asking, task: None };
+        (one, Place { id: self.ids, due })
     }
 
-    /// Asks all whose time has come, as far as there is room. When the next one's comes.
-    fn begin_due(&mut self, now: Instant) -> Instant {
-        let mut next = now + SPREAD_MAX;
-        let all = self.followed.len();
-        for nth in 0..all {
-            let at = (self.turn + nth) % all;
-            let Some(one) = self.followed.get_mut(at) else { continue };
+    /// Looks where requests run: there the next question comes sooner.
+    fn look_at_requests(&mut self) {
+        for (at, (one, place)) in self.followed.iter_mut().zip(&mut self.places).enumerate() {
             let is_busy = one.source.is_busy();
             // Where no request runs any more, values hold for longer at once.
             let usual = one.schedule.usual(is_busy);
@@ -251,7 +265,18 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
                 one.target = Arc::new(Target { usual, ..Target::clone(&one.target) });
                 self.board.put(at, one.target.clone());
             }
-            let Some(due) = one.schedule.due(is_busy) else { continue };
+            place.due = one.schedule.due(is_busy);
+        }
+    }
+
+    /// Asks all whose time has come, as far as there is room. When the next one's comes.
+    fn begin_due(&mut self, now: Instant) -> Instant {
+        let mut next = now + SPREAD_MAX;
+        let all = self.places.len();
+        for nth in 0..all {
+            let at = (self.turn + nth) % all;
+            let Some(place) = self.places.get_mut(at) else { continue };
+            let Some(due) = place.due else { continue };
             if due > now {
                 next = next.min(due);
                 continue;
@@ -261,10 +286,12 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
                 self.turn = at;
                 break;
             }
+            let Some(one) = self.followed.get_mut(at) else { continue };
             one.schedule.begin(now);
+            place.due = None;
             let dialer = self.dialers.of(&one.source);
             let Source { address, credential, .. } = one.source.clone();
-            let (id, large) = (one.id, self.large.clone());
+            let (id, large) = (place.id, self.large.clone());
             let task = self.asked.spawn(async move {
                 let answer = match &address {
                     Address::Url(url) => ask(&dialer, url, credential.as_ref(), &large).await,
@@ -278,16 +305,24 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
     }
 
     fn end(&mut self, done: Result<Done, JoinError>) {
+        let Some(place) = self.take(done) else { return };
+        if let Some((one, place)) = self.followed.get(place).zip(self.places.get_mut(place)) {
+            place.due = one.schedule.due(one.source.is_busy());
+        }
+    }
+
+    /// Takes what a question has told. The place of its source: one that is no longer followed has none.
+    fn take(&mut self, done: Result<Done, JoinError>) -> Option<usize> {
         let (now, at) = (clock::now(), clock::wall());
         let done = done.unwrap_or_else(|fault| {
             // Who watches panics tells of it.
-            let of = self.followed.iter().find(|one| one.task == Some(fault.id()));
+            let of = self.followed.iter().position(|one| one.task == Some(fault.id()));
+            let place = of.and_then(|of| self.places.get(of));
             let said = Said::Metrics(Err(ScrapeFault::Panicked));
-            Done { id: of.map_or(0, |one| one.id), said }
+            Done { id: place.map_or(0, |place| place.id), said }
         });
-        // One that is no longer followed is of no interest.
-        let Some(place) = self.followed.iter().position(|one| one.id == done.id) else { return };
-        let Some(one) = self.followed.get_mut(place) else { return };
+        let place = self.places.iter().position(|one| one.id == done.id)?;
+        let one = self.followed.get_mut(place)?;
         let mut target = Target::clone(&one.target);
         let answer = match done.said {
             Said::Metrics(answer) => answer,
@@ -299,7 +334,8 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
                 let told = told.and_then(|text| Version::of(Component::Engine, None, &text));
                 versions.extend(told);
                 one.target = Arc::new(Target { versions: versions.into(), ..target });
-                return self.board.put(place, one.target.clone());
+                self.board.put(place, one.target.clone());
+                return Some(place);
             }
         };
         let was_up = target.state == TargetState::Up;
@@ -326,6 +362,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         if one.target.state == TargetState::Up {
             self.ask_version(place, now, !was_up);
         }
+        Some(place)
     }
 
     /// Asks an engine for its version, if it is time to. Its metrics wait until it has answered.
@@ -345,7 +382,8 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
         one.schedule.hold(true);
         let dialer = self.dialers.of(&one.source);
         let credential = one.source.credential.clone();
-        let (id, large) = (one.id, self.large.clone());
+        let Some(id) = self.places.get(place).map(|place| place.id) else { return };
+        let large = self.large.clone();
         let task = self.asked.spawn(async move {
             let told = version(&dialer, &url, credential.as_ref(), &large, places).await;
             Done { id, said: Said::Version(told) }

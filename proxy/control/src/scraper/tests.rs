@@ -42,6 +42,7 @@ fn scraping(urls: &[&str]) -> Scraping<impl FnMut() -> Option<Plan>> {
         board: Arc::default(),
         plan: || None,
         followed: Vec::new(),
+        places: Vec::new(),
         local: None,
         annotations: None,
         asked: JoinSet::new(),
