@@ -11,9 +11,11 @@ mod number;
 mod skipped;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
+use std::ops::Range;
 
 use foldhash::fast::FixedState;
-use std::hash::BuildHasher as _;
 use taximeter_fleet::{Declared, Label, Sample, Samples};
 
 pub use self::form::{Form, body};
@@ -68,8 +70,11 @@ pub fn read<'a>(text: &'a [u8], bounds: &Bounds) -> Exposition<'a> {
     let mut reader = Reader {
         bounds,
         labels: Vec::new(),
+        head: "",
         family: Family::default(),
         series: Vec::new(),
+        hashes: HashSet::default(),
+        is_twice: false,
         ended: false,
         read: Exposition {
             form,
@@ -84,6 +89,7 @@ pub fn read<'a>(text: &'a [u8], bounds: &Bounds) -> Exposition<'a> {
         let samples = (within.len() / 96).min(bounds.samples);
         reader.read.samples = Samples::with_capacity(samples);
         reader.series.reserve(samples);
+        reader.hashes.reserve(samples);
         reader.lines(form::without_mark(within));
     }
     reader.finish()
@@ -113,9 +119,14 @@ struct Reader<'a, 'b> {
     bounds: &'b Bounds,
     /// Labels of the line that is read. Empty between two lines.
     labels: Vec<Label<'a>>,
+    /// The text of all labels but the last of the last sample.
+    head: &'a str,
     family: Family<'a>,
     /// A hash of the text of each series, and the number of its sample.
     series: Vec<(u64, u32)>,
+    /// The same hashes, and whether one of them was there twice.
+    hashes: HashSet<u64, BuildHasherDefault<AsItIs>>,
+    is_twice: bool,
     /// `# EOF` was there.
     ended: bool,
     read: Exposition<'a>,
@@ -123,33 +134,45 @@ struct Reader<'a, 'b> {
 
 impl<'a> Reader<'a, '_> {
     fn lines(&mut self, text: &'a [u8]) {
+        // Most texts are UTF-8 as a whole. Of others each line is looked at by itself.
+        let whole = std::str::from_utf8(text).ok();
+        let line_at = |place: Range<usize>| match whole {
+            Some(text) => Ok(text.get(place).unwrap_or_default()),
+            None => {
+                std::str::from_utf8(text.get(place).unwrap_or_default()).map_err(|_| Why::NotUtf8)
+            }
+        };
         let mut begin = 0;
         for end in memchr::memchr_iter(b'\n', text) {
-            let line = text.get(begin..end).unwrap_or_default();
+            let line = self.bounded(begin..end).and_then(line_at);
             begin = end + 1;
             self.line(line, true);
         }
-        let rest = text.get(begin..).unwrap_or_default();
-        if !rest.is_empty() {
-            self.line(rest, false);
+        if begin < text.len() {
+            let line = self.bounded(begin..text.len()).and_then(line_at);
+            self.line(line, false);
         }
     }
 
+    /// The place of a line, if it is not too long.
+    fn bounded(&self, place: Range<usize>) -> Result<Range<usize>, Why> {
+        if place.len() > self.bounds.line_bytes + 1 { Err(Why::LongLine) } else { Ok(place) }
+    }
+
     /// Reads one line. `whole` says that its end was there.
-    fn line(&mut self, line: &'a [u8], whole: bool) {
+    fn line(&mut self, line: Result<&'a str, Why>, whole: bool) {
         self.read.lines += 1;
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if let Err(why) = self.add(line, whole) {
+        if let Err(why) = line.and_then(|line| self.add(line, whole)) {
             self.skip(self.read.lines, why);
         }
         self.labels.clear();
     }
 
-    fn add(&mut self, line: &'a [u8], whole: bool) -> Result<(), Why> {
+    fn add(&mut self, line: &'a str, whole: bool) -> Result<(), Why> {
+        let line = line.strip_suffix('\r').unwrap_or(line);
         if line.len() > self.bounds.line_bytes {
             return Err(Why::LongLine);
         }
-        let line = std::str::from_utf8(line).map_err(|_| Why::NotUtf8)?;
         let line = line.trim_start_matches([' ', '\t']);
         if line.is_empty() {
             return Ok(());
@@ -157,7 +180,9 @@ impl<'a> Reader<'a, '_> {
         if self.ended {
             return Err(Why::BehindEnd);
         }
-        match line::parse(line, &mut self.labels, self.bounds.labels)? {
+        let known = self.read.samples.last_labels();
+        let known = (self.head, known.get(..known.len().saturating_sub(1)).unwrap_or_default());
+        match line::parse(line, &mut self.labels, self.bounds.labels, known)? {
             Line::Nothing => Ok(()),
             Line::End => {
                 self.ended = true;
@@ -178,7 +203,10 @@ impl<'a> Reader<'a, '_> {
             return Err(Why::ManySamples);
         }
         let number = u32::try_from(number).map_err(|_| Why::ManySamples)?;
-        self.series.push((FixedState::default().hash_one(sample.series), number));
+        let hash = FixedState::default().hash_one(sample.series);
+        self.series.push((hash, number));
+        self.is_twice |= !self.hashes.insert(hash);
+        self.head = sample.head;
         let sample = Sample {
             name: sample.name,
             declared: self.family.of(sample.name),
@@ -196,6 +224,9 @@ impl<'a> Reader<'a, '_> {
 
     /// Takes out what stands twice: of one series the newest sample stays, else the first.
     fn finish(mut self) -> Exposition<'a> {
+        if !self.is_twice {
+            return self.read;
+        }
         self.series.sort_unstable();
         let mut out = Vec::new();
         let mut stays: Option<(u64, u32)> = None;
@@ -250,6 +281,24 @@ impl<'a> Reader<'a, '_> {
 enum Older {
     Kept,
     Other,
+}
+
+/// The hash of what is a hash.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+/// Few programs print more buckets of a histogram.
+const USUAL_BUCKETS: usize = 24;
+
 /// Counts of observations at or below bounds, as they are printed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Buckets {
@@ -47,7 +50,10 @@ impl Buckets {
     pub(crate) fn add(&mut self, bound: f64, count: f64) {
         match self.counts.last_mut() {
             Some((last, _)) if *last < bound => self.counts.push((bound, count)),
-            None => self.counts.push((bound, count)),
+            None => {
+                self.counts.reserve(USUAL_BUCKETS);
+                self.counts.push((bound, count));
+            }
             _ => match self.counts.binary_search_by(|(is, _)| is.total_cmp(&bound)) {
                 Ok(at) => {
                     if let Some((_, counted)) = self.counts.get_mut(at) {
@@ -60,9 +66,9 @@ impl Buckets {
     }
 
     /// The same with bounds multiplied with `scale`, and nothing but its buckets.
-    pub(crate) fn scaled(&self, scale: f64) -> Self {
-        let counts = self.counts.iter().map(|(bound, count)| (bound * scale, *count));
-        Self { counts: counts.collect(), sum: None, count: None }
+    pub(crate) fn scaled(mut self, scale: f64) -> Self {
+        self.counts.iter_mut().for_each(|(bound, _)| *bound *= scale);
+        Self { counts: self.counts, sum: None, count: None }
     }
 
     /// What it tells, with bounds and sum multiplied with `scale`.

@@ -18,7 +18,7 @@ use crate::names::Names;
 use crate::quantity::{Instrument, Quantity, Valid};
 use crate::reading::Reading;
 use crate::recognise::{self, Claim, Found, NAMES_MAX};
-use crate::row::{Derived, Refuse, Row};
+use crate::row::{Derived, Refuse, Row, Source};
 use crate::sample::{Label, Sample, Samples, value};
 use crate::source::SOURCES;
 use crate::unknown::Known;
@@ -151,7 +151,7 @@ impl<'c, 'a> Reader<'c, 'a> {
     }
 
     fn refuse(&mut self, rank: usize, labels: &'a [Label<'a>], why: &'static str) {
-        let who = self.who.of(labels);
+        let (who, _) = self.who.of(labels);
         self.known.refused(rank / NAMES_MAX, who, &self.who.get(who), why);
     }
 
@@ -237,8 +237,11 @@ impl<'c, 'a> Reader<'c, 'a> {
         labels: &'a [Label<'a>],
         reason: Option<&'static str>,
     ) -> usize {
-        let who = self.who.of(labels);
-        let attributes = self.attributes(row, labels, reason);
+        let (who, plain) = self.who.of(labels);
+        let attributes = match row.is_plain() && reason.is_none() {
+            true => plain.clone(),
+            false => self.attributes(row, labels, reason),
+        };
         let found = self.find(row.quantity, who, &attributes);
         if let Ok(at) = found {
             if let Some(group) = self.groups.get_mut(at) {
@@ -288,12 +291,10 @@ impl<'c, 'a> Reader<'c, 'a> {
         attributes.extend(reason.map(|reason| ("reason".to_owned(), reason.to_owned())));
         for label in labels {
             let name = label.name;
-            let known = source.identity.iter().any(|(is, _)| *is == name)
-                || source.ignored.contains(&name)
+            let known = source.knows(name)
                 || row.sum_over.contains(&name)
                 || row.only.is_some_and(|(is, _)| is == name)
-                || !row.product.is_empty()
-                || name == "le";
+                || !row.product.is_empty();
             if known || label.value.is_empty() {
                 continue;
             }
@@ -355,7 +356,25 @@ impl<'c, 'a> Reader<'c, 'a> {
     }
 }
 
+impl Source {
+    /// Whether a label is no attribute, whatever the row.
+    pub(crate) fn knows(&self, label: &str) -> bool {
+        self.identity.iter().any(|(is, _)| *is == label)
+            || self.ignored.contains(&label)
+            || label == "le"
+    }
+}
+
 impl Row {
+    /// Whether it says nothing of labels.
+    const fn is_plain(&self) -> bool {
+        self.fixed.is_empty()
+            && self.labels.is_empty()
+            && self.only.is_none()
+            && self.sum_over.is_empty()
+            && self.product.is_empty()
+    }
+
     fn takes(&self, sample: &Sample<'_>, labels: &[Label<'_>]) -> bool {
         let only = self.only.is_none_or(|(label, values)| {
             value(labels, label).is_some_and(|value| values.is_empty() || values.contains(&value))

@@ -3,12 +3,20 @@
 use std::borrow::Cow;
 
 /// One label of a sample.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Eq)]
 pub struct Label<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its value, without escapes.
     pub value: Cow<'a, str>,
+}
+
+impl PartialEq for Label<'_> {
+    /// Labels of neighbours are often the same text at the same place, which need not be compared.
+    fn eq(&self, other: &Self) -> bool {
+        let same = |a: &str, b: &str| std::ptr::eq(a, b) || a == b;
+        same(self.name, other.name) && same(&self.value, &other.value)
+    }
 }
 
 /// What a program declares its metric to be.
@@ -82,6 +90,12 @@ impl<'a> Samples<'a> {
         };
         let (sample, end) = self.samples.get(at)?;
         Some((sample, self.labels.get(begin..*end as usize)?))
+    }
+
+    /// The labels of the last one.
+    #[must_use]
+    pub fn last_labels(&self) -> &[Label<'a>] {
+        self.get(self.samples.len().saturating_sub(1)).map(|(_, labels)| labels).unwrap_or_default()
     }
 
     /// All of them, in their order.

@@ -24,19 +24,26 @@ pub(super) struct Parsed<'a> {
     pub name: &'a str,
     /// The text of name and labels.
     pub series: &'a str,
+    /// The text of all labels but the last.
+    pub head: &'a str,
     pub value: f64,
     pub stamped: Option<i64>,
 }
+
+/// The text of labels, and what they are: those of the sample before, but for its last one. Many lines
+/// begin with the same labels, which are not read again.
+pub(super) type Head<'a, 's> = (&'a str, &'s [Label<'a>]);
 
 /// Reads a line that begins with no space and has no end of line. Its labels go into `labels`.
 pub(super) fn parse<'a>(
     line: &'a str,
     labels: &mut Vec<Label<'a>>,
     labels_max: usize,
+    before: Head<'a, '_>,
 ) -> Result<Line<'a>, Why> {
     match line.strip_prefix('#') {
         Some(comment) => comment_of(comment),
-        None => sample(line, labels, labels_max).map(Line::Sample),
+        None => sample(line, labels, labels_max, before).map(Line::Sample),
     }
 }
 
@@ -89,13 +96,23 @@ fn sample<'a>(
     line: &'a str,
     labels: &mut Vec<Label<'a>>,
     labels_max: usize,
+    before: Head<'a, '_>,
 ) -> Result<Parsed<'a>, Why> {
     let (mut name, rest) = bare_name(line);
     let mut rest = rest.trim_ascii_start();
+    let mut head = "";
     if let Some(inner) = rest.strip_prefix('{') {
-        let quoted;
-        (quoted, rest) = braces(inner, labels, labels_max)?;
-        match quoted {
+        let mut known = 0;
+        if let Some(behind) = inner.strip_prefix(before.0).filter(|_| !before.0.is_empty()) {
+            labels.extend_from_slice(before.1);
+            known = inner.len() - behind.len();
+        }
+        let read = braces(inner, known, labels, labels_max)?;
+        rest = read.behind;
+        if read.quoted_name.is_none() {
+            head = inner.get(..read.last).unwrap_or_default();
+        }
+        match read.quoted_name {
             Some(quoted) if name.is_empty() => name = quoted,
             Some(_) => return Err(Why::Label),
             None => {}
@@ -122,32 +139,44 @@ fn sample<'a>(
     if !rest.is_empty() && !rest.starts_with('#') {
         return Err(Why::Behind);
     }
-    Ok(Parsed { name, series, value, stamped })
+    Ok(Parsed { name, series, head, value, stamped })
 }
 
 /// The name of a metric or a label at the beginning of `text`, and what is behind it.
 fn bare_name(text: &str) -> (&str, &str) {
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b':';
-    let end = text.bytes().position(|byte| !is_name(byte)).unwrap_or(text.len());
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
+    let end = text.as_bytes().iter().position(|byte| !is_name(byte)).unwrap_or(text.len());
     if text.starts_with(|first: char| first.is_ascii_digit()) {
         return ("", text);
     }
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// Reads labels up to the closing brace: the name of the metric, if it stands among them in quotes,
-/// and what is behind the brace.
+/// What stands between braces, beside the labels.
+struct Braces<'a> {
+    /// The name of the metric, if it stands there in quotes.
+    quoted_name: Option<&'a str>,
+    /// Where the last label begins.
+    last: usize,
+    /// What is behind the closing brace.
+    behind: &'a str,
+}
+
+/// Reads labels up to the closing brace. Those of the first `known` bytes are there already.
 fn braces<'a>(
-    mut rest: &'a str,
+    inner: &'a str,
+    known: usize,
     labels: &mut Vec<Label<'a>>,
     labels_max: usize,
-) -> Result<(Option<&'a str>, &'a str), Why> {
-    let mut quoted_name = None;
+) -> Result<Braces<'a>, Why> {
+    let mut rest = inner.get(known..).unwrap_or_default();
+    let (mut quoted_name, mut last) = (None, 0);
     loop {
         rest = rest.trim_ascii_start();
         if let Some(behind) = rest.strip_prefix('}') {
-            return Ok((quoted_name, behind));
+            return Ok(Braces { quoted_name, last, behind });
         }
+        let begin = inner.len() - rest.len();
         let name;
         if let Some(quoted) = rest.strip_prefix('"') {
             let Cow::Borrowed(text) = take_quoted(quoted, &mut rest)? else {
@@ -170,6 +199,7 @@ fn braces<'a>(
                     return Err(Why::LabelTwice);
                 }
                 labels.push(Label { name, value });
+                last = begin;
             }
             None if rest.is_empty() => return Err(Why::OpenLabels),
             // Only the first thing in quotes is the metric's name.

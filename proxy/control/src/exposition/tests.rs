@@ -264,6 +264,39 @@ fn every_flipped_byte_costs_its_line_at_most() {
     }
 }
 
+/// Lines whose labels begin alike, also where something is wrong with them.
+fn labelled_line() -> impl Strategy<Value = String> {
+    let label = prop::sample::select(vec![
+        "a=\"1\"",
+        "a=\"12\"",
+        "b=\"\"",
+        "b=\"x,y}\"",
+        " c = \"\\\"\" ",
+        "le=\"0.5\"",
+        "le=\"+Inf\"",
+        "\"m\"",
+        "\"q\"=\"1\"",
+        "d",
+        "a=\"1",
+    ]);
+    let name = prop::sample::select(vec!["m", "n_bucket", ""]);
+    let value =
+        prop::sample::select(vec!["1", "25.0", "-0.5", "x", "000000000000001", "1234567890123456"]);
+    (name, prop::collection::vec(label, 0..4), any::<bool>(), value).prop_map(
+        |(name, labels, comma, value)| {
+            let comma = if comma && !labels.is_empty() { "," } else { "" };
+            format!("{name}{{{}{comma}}} {value}\n", labels.join(","))
+        },
+    )
+}
+
+/// The first sample of each series.
+fn once(samples: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let series = |sample: &str| sample.rsplit_once(' ').map(|(series, _)| series.to_owned());
+    samples.into_iter().filter(|sample| seen.insert(series(sample))).collect()
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_without_a_panic(text in prop::collection::vec(any::<u8>(), 0..400)) {
@@ -276,6 +309,14 @@ proptest! {
     ) {
         check(text.as_bytes());
         check(&body(text.as_bytes()));
+    }
+
+    #[test]
+    fn a_line_says_the_same_whatever_stands_before_it(
+        lines in prop::collection::vec(labelled_line(), 1..12),
+    ) {
+        let alone: Vec<_> = lines.iter().flat_map(|line| samples(&exposition(line))).collect();
+        prop_assert_eq!(once(samples(&exposition(&lines.concat()))), once(alone));
     }
 
     /// What is printed is what is read, whatever stands in it.

@@ -18,8 +18,8 @@ pub(super) struct Who<'a> {
     source: &'static Source,
     identities: Vec<Arc<Identity>>,
     numbers: HashMap<Arc<Identity>, usize, RandomState>,
-    /// By the hash of labels: those labels, and their identity.
-    labels: HashMap<u64, (&'a [Label<'a>], usize), RandomState>,
+    /// By the hash of labels: those labels, their identity, and what else they tell.
+    labels: HashMap<u64, OfLabels<'a>, RandomState>,
     hasher: RandomState,
     /// Name of the node by the address that samples were taken from.
     nodes: HashMap<Option<&'a str>, &'a str>,
@@ -28,6 +28,17 @@ pub(super) struct Who<'a> {
     notes: BTreeSet<String>,
     versions: Vec<Version>,
 }
+
+/// What labels tell.
+struct OfLabels<'a> {
+    labels: &'a [Label<'a>],
+    identity: usize,
+    /// Those of them which nobody knows, as attributes.
+    attributes: Attributes,
+}
+
+/// Names and values of what else tells series apart.
+pub(super) type Attributes = Vec<(String, String)>;
 
 /// Most versions that a scrape tells.
 const VERSIONS_MAX: usize = 256;
@@ -91,25 +102,32 @@ impl<'a> Who<'a> {
         self.identities.get(number).cloned().unwrap_or_default()
     }
 
-    /// The number of whom `labels` are about.
-    pub(super) fn of(&mut self, labels: &'a [Label<'a>]) -> usize {
-        let hash = self.hasher.hash_one(Plain(labels));
-        if let Some((same, number)) = self.labels.get(&hash)
-            && *same == labels
-        {
-            return *number;
+    /// The number of whom `labels` are about, and their attributes where a row says nothing of labels.
+    pub(super) fn of(&mut self, labels: &'a [Label<'a>]) -> (usize, &Attributes) {
+        let mut hash = self.hasher.hash_one(Plain(labels));
+        // Of two with one hash, the second stands at the next one.
+        while self.labels.get(&hash).is_some_and(|known| known.labels != labels) {
+            hash = hash.wrapping_add(1);
         }
-        let identity = Arc::new(self.read(labels));
-        let number = match self.numbers.get(&identity) {
-            Some(number) => *number,
-            None => {
-                self.numbers.insert(Arc::clone(&identity), self.identities.len());
-                self.identities.push(identity);
-                self.identities.len() - 1
-            }
-        };
-        self.labels.insert(hash, (labels, number));
-        number
+        if !self.labels.contains_key(&hash) {
+            let identity = Arc::new(self.read(labels));
+            let number = match self.numbers.get(&identity) {
+                Some(number) => *number,
+                None => {
+                    self.numbers.insert(Arc::clone(&identity), self.identities.len());
+                    self.identities.push(identity);
+                    self.identities.len() - 1
+                }
+            };
+            let others = labels.iter().filter(|label| !self.source.knows(label.name));
+            let others = others.filter(|label| !label.value.is_empty());
+            let attributes =
+                others.map(|label| (label.name.to_owned(), label.value.clone().into_owned()));
+            let attributes = attributes.collect();
+            self.labels.insert(hash, OfLabels { labels, identity: number, attributes });
+        }
+        const NONE: &Attributes = &Vec::new();
+        self.labels.get(&hash).map_or((0, NONE), |known| (known.identity, &known.attributes))
     }
 
     fn read(&mut self, labels: &'a [Label<'a>]) -> Identity {
