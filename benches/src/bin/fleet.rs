@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use jiff::Timestamp;
 use taximeter_benches::clock::{cpu_nanos, monotonic_nanos, pause};
 use taximeter_benches::process::{Process, free_address};
@@ -41,19 +41,47 @@ const TARGET_BYTES: usize = 100_000;
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Where `taximeter` is.
-    #[arg(long)]
+    #[arg(long, default_value = ".")]
     programs: PathBuf,
+    /// Only answers as the targets do, at this address.
+    #[arg(long)]
+    serve: Option<SocketAddr>,
     /// How long the targets are asked, in seconds, once all have been.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
+    /// Only this table.
+    #[arg(long)]
+    only: Option<Part>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Reading,
+    Disk,
+    Chart,
+    Targets,
 }
 
 fn main() -> Result<()> {
-    let Arguments { programs, seconds } = Arguments::parse();
-    tell_reading()?;
-    tell_disk()?;
-    tell_chart()?;
-    tell_targets(&programs.join("taximeter"), Duration::from_secs(seconds))
+    let Arguments { programs, serve: at, seconds, only } = Arguments::parse();
+    if let Some(at) = at {
+        serve(&TcpListener::bind(at)?);
+        return Ok(());
+    }
+    let is_asked = |part| only.is_none_or(|only| only == part);
+    if is_asked(Part::Reading) {
+        tell_reading()?;
+    }
+    if is_asked(Part::Disk) {
+        tell_disk()?;
+    }
+    if is_asked(Part::Chart) {
+        tell_chart()?;
+    }
+    if is_asked(Part::Targets) {
+        tell_targets(&programs.join("taximeter"), Duration::from_secs(seconds))?;
+    }
+    Ok(())
 }
 
 /// How long 1 MB of text takes.
