@@ -75,7 +75,7 @@ pub fn read_held<'a>(all: impl IntoIterator<Item = Held<'a>>) -> Reading {
         of: Vec::new(),
     });
     let unknown = none.into_iter().collect();
-    Reading { programs: vec![program], measured, unknown, ..Reading::default() }
+    Reading { programs: vec![program], measured, unknown, is_live: true, ..Reading::default() }
 }
 
 /// How a GPU is given to its owner.

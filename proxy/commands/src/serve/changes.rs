@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use taximeter_fleet::{EVENTS_MAX, Event, EventKind, Fact, Grid, Known, Target, Watcher};
+use taximeter_fleet::{EVENTS_MAX, Event, EventKind, Fact, Grid, Known, Own, Target, Watcher};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::memory::{Keep, Memory, MemoryError};
 use taximeter_system::clock;
@@ -60,7 +60,8 @@ impl Changes {
         let mut own = gateway.in_force().facts.clone();
         own.extend(built_in(gateway));
         own.extend(self.claims.iter().cloned());
-        let events = watcher.note(targets, &own, now, at);
+        let own = Own { facts: &own, host: taximeter_admin::whereabouts(gateway).host };
+        let events = watcher.note(targets, own, now, at);
         // A GPU that comes or moves may be claimed by others.
         self.claimed = if watcher.has_changed() { i64::MIN } else { self.claimed };
         let room = WAITING_MAX.saturating_sub(self.waiting.len());
