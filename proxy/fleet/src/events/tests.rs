@@ -1,5 +1,6 @@
 //! An exporter and a kubelet of one host, each asked when a test likes, and who watches them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -111,6 +112,11 @@ impl Sources {
         self.exporter_says(gpus).into_iter().filter(|text| !text.starts_with("source_")).collect()
     }
 
+    pub(super) fn silence_of_exporter(&mut self) {
+        self.second += 60;
+        self.note(&[]);
+    }
+
     /// Another process goes on with what this one has kept, and has heard nobody yet.
     pub(super) fn restart(&mut self) {
         let known = self.watcher.known(Timestamp::UNIX_EPOCH, true).unwrap();
@@ -119,6 +125,13 @@ impl Sources {
         for target in self.kubelet.iter_mut().chain([&mut self.exporter]) {
             (target.quantities, target.state) = (Arc::default(), TargetState::Waiting);
         }
+    }
+
+    /// The joins say these claims, with such upstreams in the configuration.
+    pub(super) fn claimed(&mut self, claims: Vec<Fact>, upstreams: &[&str]) -> Vec<String> {
+        let upstreams: BTreeSet<_> = upstreams.iter().copied().collect();
+        let claims = self.watcher.claims(claims, &self.targets(), &upstreams, self.now());
+        self.note(&claims)
     }
 }
 

@@ -85,6 +85,8 @@ pub struct Watcher {
     seen: HashMap<Arc<str>, Seen, RandomState>,
     /// The hour, and its events.
     hour: (i64, usize),
+    /// Whether sources have told something else since that was last asked.
+    is_other: bool,
     /// Whether an engine has counted on.
     has_counted: bool,
     /// Whether there were sources since the start.
@@ -115,10 +117,14 @@ impl Watcher {
         Some(Known { at: Some(at), facts: facts.collect() })
     }
 
-    /// Whether anything was told for the first time, or has changed, since what is known was last asked.
-    #[must_use]
-    pub const fn has_changed(&self) -> bool {
-        self.all.has_changed
+    /// What is known was not kept: it is as new as it was.
+    pub const fn not_kept(&mut self) {
+        self.all.has_changed = true;
+    }
+
+    /// Whether sources have told anything for the first time, or something else, since this was last asked.
+    pub const fn has_other(&mut self) -> bool {
+        std::mem::replace(&mut self.is_other, false)
     }
 
     /// What has changed: of `targets`, which are all sources, and of what the gateway knows itself.
@@ -134,6 +140,7 @@ impl Watcher {
         for fact in own.facts {
             self.compare(&gateway, fact, at, &mut events);
         }
+        let has_changed = std::mem::replace(&mut self.all.has_changed, false);
         let all = All::of(targets, own.host, now);
         for target in targets {
             self.look(target, &all, at, &mut events);
@@ -147,6 +154,8 @@ impl Watcher {
             self.all.forget_owners();
             self.all.has_changed = true;
         }
+        self.is_other |= self.all.has_changed;
+        self.all.has_changed |= has_changed;
         self.bounded(events, at)
     }
 
