@@ -126,6 +126,9 @@ impl Identity {
     }
 }
 
+/// Longest number of a GPU among those of its host, in bytes.
+const NUMBER_BYTES_MAX: usize = 3;
+
 /// The fields that a device of one of these hosts may have which is called so by [`Identity::device`].
 /// Without a host it may be of any.
 #[must_use]
@@ -137,8 +140,9 @@ pub fn fields_of_device(device: &str, hosts: &[&str]) -> Vec<Vec<(Field, String)
         }
         None => [Field::Gpu, Field::Part].map(|field| vec![(field, device.to_owned())]).into(),
     };
-    // Devices of other hosts have the same place on their bus.
-    if !is_pci(gpu) || hosts.is_empty() {
+    // Devices of other hosts have the same number, or the same place on their bus.
+    let is_number = gpu.len() <= NUMBER_BYTES_MAX && gpu.bytes().all(|byte| byte.is_ascii_digit());
+    if !(is_number || is_pci(gpu)) || hosts.is_empty() {
         return named;
     }
     let on = |host: &&str| {
@@ -220,6 +224,7 @@ mod tests {
         };
         let of = fields_of_device("0000:3b:00.0", &["n1", "n2"]);
         assert!(of.contains(&place("n1")) && of.contains(&place("n2")), "{of:?}");
+        assert!(fields_of_device("7", &["n1"]).iter().all(|of| of.contains(&place("n1")[1])));
         let of = fields_of_device("0000:3b:00.0", &[]);
         assert!(of.contains(&place("n1")[..1].to_vec()), "{of:?}");
         let of = fields_of_device("0000:3b:00.0/2", &["n1"]);
