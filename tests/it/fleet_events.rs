@@ -142,6 +142,15 @@ fn a_gpu_that_moves_to_another_pod_is_told_with_both() {
     let claimed = await_event(&gateway, "gpu_claimed");
     assert_eq!(claimed["text"], "GPU-1 is claimed by engine, second");
     assert_eq!(join(&gateway)[1]["doubts"][0], "GPU-1 is also of the upstream `engine`");
+    // It is given to a pod that serves none of them: both claims end at once.
+    *pod.lock().expect("its pod") = "c".to_owned();
+    let ended = patiently(|| {
+        let newest = events(&gateway, "gpu_claimed").first().cloned()?;
+        newest["text"].as_str()?.contains("no longer").then_some(newest)
+    });
+    let ended = ended.unwrap_or_else(|| panic!("{}", join(&gateway)));
+    assert_eq!(ended["text"], "GPU-1 is no longer claimed by engine, second");
+    assert!(ended["about"].as_array().is_some_and(|about| about.contains(&"second".into())));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use crate::engine::Engine;
 use crate::fixtures::{CHAT, CHAT_ANSWER};
 use crate::fleet_past::{EVERY, HOUR, Past, WEEK, at, engine_text};
+use crate::fleet_scraping::{Source, await_source, text};
 use crate::gateway::{Gateway, Setup};
 use crate::http::json_answer;
 use crate::patience::patiently;
@@ -112,4 +113,70 @@ fn the_page_of_a_request_shows_what_was_beneath_it() {
         "{memory}"
     );
     assert!(shown.contains("because the upstream has a loopback address"), "{shown}");
+}
+
+/// What an exporter tells that names GPUs by their places on the bus alone: two of two hosts with the same
+/// place, the first of them of the pod of the gateway.
+fn places() -> Vec<u8> {
+    let own = ",namespace=\"llm\",pod=\"engine-0\"";
+    let gpus = [
+        ("node-1", "00000000:3B:00.0", own, 412.0),
+        ("node-1", "00000000:4C:00.0", "", 70.0),
+        ("node-2", "00000000:3B:00.0", "", 55.0),
+    ];
+    let lines = |(name, divisor): (&str, f64)| -> String {
+        let line = |(host, place, pod, watts): (&str, &str, &str, f64)| {
+            format!(
+                "{name}{{device=\"nvidia0\",modelName=\"NVIDIA H100\",pci_bus_id=\"{place}\",\
+                 Hostname=\"{host}\"{pod}}} {}\n",
+                watts / divisor
+            )
+        };
+        gpus.map(line).concat()
+    };
+    let of = [("DCGM_FI_DEV_POWER_USAGE", 1.0), ("DCGM_FI_PROF_SM_ACTIVE", 1_000.0)];
+    text(&of.map(lines).concat())
+}
+
+#[test]
+fn a_gpu_that_is_known_by_its_place_on_the_bus_has_its_charts_on_the_page_of_a_request() {
+    let (engine, exporter) = (Engine::start(), Source::saying(places()));
+    let fleet = format!(
+        "resource: {{k8s.namespace.name: llm, k8s.pod.name: engine-0}}\n\
+         fleet: {{engines: off, hosts: {{local: off}}, gpus: {{scrape: [{:?}]}}}}",
+        exporter.url()
+    );
+    let setup = || Setup::before(&engine).upstream("dialect: openai").with(&fleet);
+    let is_up = |gateway: &Gateway| {
+        await_source(gateway, &exporter.url(), |source| source["state"] == "up");
+    };
+    let mut gateway = setup().start();
+    is_up(&gateway);
+    let mut client = gateway.chat("Connection: close\r\n", CHAT);
+    engine.answer_once(&json_answer(CHAT_ANSWER));
+    assert_eq!(client.answer().status(), 200);
+    let record = patiently(|| {
+        let records = gateway.admin("/api/v1/records").json();
+        records["records"][0]["id"].as_str().map(str::to_owned)
+    });
+    // A stop writes the minute that runs.
+    gateway.terminate();
+    assert!(gateway.exit().0.success());
+    let gateway = setup().start_in(gateway.into_folder());
+    is_up(&gateway);
+    let shown = page(&gateway, &format!("/requests/{}", record.expect("a record")));
+    let power = chart(&shown, "hw.power");
+    assert!(power.contains("412 W") && power.contains("class=\"line s0\""), "{power}");
+    assert!(!power.contains("class=\"line s1\""), "one of another host: {power}");
+    let asked = "/api/v1/fleet/samples?quantity=hw.power&statistic=mean&gpu=0000:3b:00.0";
+    let series = |more: &str| gateway.admin(&format!("{asked}{more}")).json()["series"].clone();
+    let one = series("&host=node-1");
+    assert_eq!(one.as_array().map(Vec::len), Some(1), "{one}");
+    assert_eq!(one[0]["labels"]["hw.id"], "0000:3b:00.0");
+    assert_eq!(series("").as_array().map(Vec::len), Some(2));
+    // Each of them has a series among metrics.
+    let metrics = gateway.admin("/metrics");
+    let told =
+        metrics.text().lines().filter(|line| line.starts_with("taximeter_fleet_gpu_sm_active{"));
+    assert_eq!(told.count(), 3, "{}", metrics.text());
 }

@@ -22,6 +22,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::fleet_scraping::{Source, await_source, metrics, text};
 use crate::gateway::{Setup, taximeter};
+use crate::patience::patiently;
 
 /// A volume in which Kubernetes shows something of the pod.
 struct Volume {
@@ -333,6 +334,21 @@ fn whose_each_gpu_is_the_kubelet_says_and_what_labels_say_otherwise_is_a_doubt()
     assert_eq!(moved["quantities"].as_array().expect("a list").len(), 2);
     let join = gateway.admin("/api/v1/fleet").json()["joins"][0].clone();
     assert_eq!(join["gpus"]["links"].as_array().expect("a list").len(), 1, "{join:#}");
+    // That is one event, and none of what labels have said otherwise all the time.
+    let told = patiently(|| {
+        let events = gateway.admin("/api/v1/fleet/events").json()["events"].clone();
+        Some(events).filter(|events| events.as_array().is_some_and(|all| !all.is_empty()))
+    });
+    let told = told.expect("events");
+    let texts = told.as_array().expect("a list").iter().map(|one| one["text"].clone());
+    let texts: Vec<_> = texts.collect();
+    let expected = [
+        "GPU-2 is given to llm/third now, and was to llm/engine-0",
+        "GPU-3 is given to no pod now, and was to llm/third",
+    ];
+    assert!(expected.iter().all(|text| texts.contains(&(*text).into())), "{told:#}");
+    assert_eq!(texts.len(), expected.len(), "{told:#}");
+    assert_eq!(told[0]["source"], socket.as_str());
 }
 
 #[test]

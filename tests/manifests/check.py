@@ -297,6 +297,19 @@ def check_webhooks_alike(theirs):
         expect(not apart, f"{kind} {name} of the webhook's chart and of deploy/kustomize: {apart}")
 
 
+def check_fleet(chart, beside, kind, theirs):
+    """Kustomize shows a sidecar the annotations of its pod, as the chart does. It puts what is new first."""
+    settings = {"beside": beside, "admin": {"secret": "taximeter-admin"}, "config": {"fleet": {}}}
+    ours = render(chart, {"taximeter": settings})
+    pods = [rules.pod_of(one(ours, "Deployment")), rules.pod_of(one(theirs, kind))]
+    for pod in pods:
+        pod["initContainers"][0]["volumeMounts"].sort(key=lambda mount: mount["name"])
+    shown = [[volume for volume in pod["volumes"] if volume["name"] == "taximeter-pod"] for pod in pods]
+    apart = [*differences(pods[0]["initContainers"][0], pods[1]["initContainers"][0]), *differences(*shown),
+             *differences(config_in(ours), config_in(theirs, f"taximeter-{beside}"))]
+    expect(shown[0] and not apart, f"taximeter-sidecar and deploy/kustomize/components/sidecar-fleet: {apart}")
+
+
 def check_sameness(sets):
     """Helm, Kustomize and the examples make the same, and nothing is a copy that drifted."""
     check_gateways(sets["kustomize-gateway"])
@@ -309,6 +322,7 @@ def check_sameness(sets):
             apart = [*differences(rules.pod_of(one(ours, "Deployment"))["initContainers"][0], first),
                      *differences(config_in(ours), config_in(theirs, f"taximeter-{beside}"))]
             expect(not apart, f"taximeter-sidecar and deploy/kustomize/components/sidecar-{beside}: {apart}")
+            check_fleet(chart, beside, kind, sets["kustomize-fleet"])
     for example, case in (("vllm-sidecar", "engine-like-the-example"), ("application-sidecar", "application-like-the-example"),
                           ("inference-gateway", "engine-like-the-example-behind-a-gateway")):
         shown = rules.pod_of(one(sets[f"example-{example}"], "Deployment"))["initContainers"][0]
@@ -521,7 +535,7 @@ def checkov(sets):
     """checkov over all that we ship; what is skipped says why in the manifest."""
     with tempfile.TemporaryDirectory() as folder:
         for name, things in sets.items():
-            if name != "kustomize-pods":    # what is beside the sidecar there is no example
+            if name not in ("kustomize-pods", "kustomize-fleet"):    # what is beside the sidecar there is no example
                 (pathlib.Path(folder) / f"{name}.yaml").write_text(yaml.safe_dump_all(things))
         done = subprocess.run(["checkov", "-d", folder, "--framework", "kubernetes", "--compact", "--quiet", "--skip-download",
                                "--output", "json"], capture_output=True, text=True, check=False)
@@ -539,7 +553,7 @@ def main():
     print(f"helm {helm.helm_sdk_version()}: {len(cases.GATEWAY)} gateways, {len(cases.SIDECAR)} sidecars and "
           f"{len(cases.WEBHOOK)} webhooks rendered and linted, "
           f"{len(cases.BAD_GATEWAY) + len(cases.BAD_SIDECAR) + len(cases.BAD_WEBHOOK)} bad values refused by name")
-    for overlay in ("gateway", "pods", "webhook"):
+    for overlay in ("gateway", "pods", "fleet", "webhook"):
         sets[f"kustomize-{overlay}"] = kustomized(HERE / "overlays" / overlay)
     examples = sorted((DEPLOY / "examples" / "kubernetes").glob("*.yaml"))
     for file in examples:

@@ -19,8 +19,8 @@ use taximeter_system::clock;
 use tokio::task::spawn_blocking;
 use utoipa::{IntoParams, ToSchema};
 
-pub use self::joins::claims;
 pub(super) use self::joins::{FleetJoin, FleetLink, FleetLinks, joins};
+pub use self::joins::{claims, whereabouts};
 pub(super) use self::told::FleetQuantity;
 use self::told::{FleetUnknown, labels};
 use super::problem::ApiError;

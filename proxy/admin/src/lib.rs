@@ -79,7 +79,7 @@ use taximeter_net::tls::Tls;
 use tower::timeout::error::Elapsed;
 use tower::{ServiceBuilder, ServiceExt as _};
 
-pub use self::fleet::claims;
+pub use self::fleet::{claims, whereabouts};
 use self::problem::ApiError;
 use self::state::InForce;
 

@@ -22,6 +22,7 @@ Examples:
   taximeter inject --beside application --tenant label:team app.yaml > metered.yaml
   helm template vllm ./chart | taximeter inject --image registry.example/taximeter:0.1.0
   taximeter inject --memory 1Gi --cpu 200m --drain-seconds 20 --journal-size 4Gi vllm.yaml
+  taximeter inject --fleet vllm.yaml                    read metrics of the engine, the host and the pod's exporters
   taximeter inject --allow-unknown everything.yaml      leave what has pods of another kind alone
   diff vllm.yaml <(taximeter inject vllm.yaml)          show what would change
 

@@ -9,7 +9,7 @@ pub enum Field {
     Instance,
     /// The node.
     Node,
-    /// The GPU: its UUID, or its serial number.
+    /// The GPU: its UUID or its serial number, or its place on the bus where neither is told.
     Gpu,
     /// The model of the GPU.
     GpuModel,
@@ -107,6 +107,13 @@ impl Identity {
         self.fields.insert(at, (field, value));
     }
 
+    /// A GPU of which no id is told has its place on the bus for one.
+    pub(crate) fn identify(&mut self) {
+        if let Some(place) = self.get(Field::Pci).map(str::to_owned) {
+            self.set(Field::Gpu, &place);
+        }
+    }
+
     /// Its fields among `among`.
     pub(crate) fn part(&self, among: &[Field]) -> Self {
         let fields = self.fields.iter().filter(|(field, _)| among.contains(field));
@@ -119,15 +126,37 @@ impl Identity {
     }
 }
 
-/// The fields that a device may have which is called so by [`Identity::device`].
+/// Longest number of a GPU among those of its host, in bytes.
+const NUMBER_BYTES_MAX: usize = 3;
+
+/// The fields that a device of one of these hosts may have which is called so by [`Identity::device`].
+/// Without a host it may be of any.
 #[must_use]
-pub fn fields_of_device(device: &str) -> Vec<Vec<(Field, String)>> {
-    match device.rsplit_once('/') {
+pub fn fields_of_device(device: &str, hosts: &[&str]) -> Vec<Vec<(Field, String)>> {
+    let gpu = device.rsplit_once('/').map_or(device, |(gpu, _)| gpu);
+    let named: Vec<_> = match device.rsplit_once('/') {
         Some((gpu, part)) => {
             vec![vec![(Field::Gpu, gpu.to_owned()), (Field::Part, part.to_owned())]]
         }
         None => [Field::Gpu, Field::Part].map(|field| vec![(field, device.to_owned())]).into(),
+    };
+    // Devices of other hosts have the same number, or the same place on their bus.
+    let is_number = gpu.len() <= NUMBER_BYTES_MAX && gpu.bytes().all(|byte| byte.is_ascii_digit());
+    if !(is_number || is_pci(gpu)) || hosts.is_empty() {
+        return named;
     }
+    let on = |host: &&str| {
+        let host = (Field::Node, (*host).to_owned());
+        named.iter().map(move |fields| [fields, std::slice::from_ref(&host)].concat())
+    };
+    hosts.iter().flat_map(on).collect()
+}
+
+/// Whether an id is a PCI address, such as `0000:3b:00.0`.
+pub(crate) fn is_pci(id: &str) -> bool {
+    let Some((bus, function)) = id.rsplit_once('.') else { return false };
+    let is_hex = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex(function) && bus.split(':').count() == 3 && bus.split(':').all(is_hex)
 }
 
 /// The one spelling of what programs spell in several ways.
@@ -188,8 +217,19 @@ mod tests {
             let name = identity.device().unwrap();
             let of: Vec<_> =
                 of.iter().map(|(field, value)| (*field, (*value).to_owned())).collect();
-            assert!(fields_of_device(&name).contains(&of), "{name}");
+            assert!(fields_of_device(&name, &["n1"]).contains(&of), "{name}");
         }
+        let place = |host: &str| {
+            [(Field::Gpu, "0000:3b:00.0".to_owned()), (Field::Node, host.to_owned())].to_vec()
+        };
+        let of = fields_of_device("0000:3b:00.0", &["n1", "n2"]);
+        assert!(of.contains(&place("n1")) && of.contains(&place("n2")), "{of:?}");
+        assert!(fields_of_device("7", &["n1"]).iter().all(|of| of.contains(&place("n1")[1])));
+        let of = fields_of_device("0000:3b:00.0", &[]);
+        assert!(of.contains(&place("n1")[..1].to_vec()), "{of:?}");
+        let of = fields_of_device("0000:3b:00.0/2", &["n1"]);
+        assert!(of[0].iter().any(|(field, value)| (*field, &**value) == (Field::Part, "2")));
+        assert!(of.iter().all(|fields| fields.contains(&place("n1")[1])), "{of:?}");
     }
 
     #[test]

@@ -107,7 +107,7 @@ struct Held<'a> {
 }
 
 /// What is known of all devices.
-struct World<'a> {
+pub(crate) struct World<'a> {
     own: Whereabouts<'a>,
     /// The upstreams of GPUs by their ids, as the configuration says it.
     assigned: &'a BTreeMap<String, String>,
@@ -149,7 +149,7 @@ pub fn joined(
 }
 
 impl<'a> World<'a> {
-    fn of(
+    pub(crate) fn of(
         targets: &'a [Arc<Target>],
         assigned: &'a BTreeMap<String, String>,
         own: Whereabouts<'a>,
@@ -184,7 +184,7 @@ impl<'a> World<'a> {
 
     /// What exporters call a device of the kubelet's own node. AMD's plugin knows its place on the bus
     /// only, which devices of other nodes have too.
-    fn known_as(&self, who: &Identity) -> Option<String> {
+    pub(crate) fn known_as(&self, who: &Identity) -> Option<String> {
         let name = who.device()?.into_owned();
         let is_it = |device: &Device<'_>| {
             let is_here =
@@ -204,9 +204,14 @@ impl<'a> World<'a> {
         its.map(|one| one.device.as_str()).collect()
     }
 
+    /// Whether an exporter tells of it.
+    pub(crate) fn tells_of(&self, id: &str) -> bool {
+        self.devices.contains_key(id)
+    }
+
     /// Whether exporters tell of all of these.
     fn tells_of_all(&self, held: &BTreeSet<&str>) -> bool {
-        held.iter().all(|id| self.devices.contains_key(*id))
+        held.iter().all(|id| self.tells_of(id))
     }
 
     /// What exporters give to one of these pods.

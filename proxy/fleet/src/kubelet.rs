@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::identity::{Field, Identity};
+use crate::identity::{Field, Identity, is_pci};
 use crate::quantity::GPU_OWNER;
 use crate::reading::{Measured, Program, Reading, Unknown, Value};
 
@@ -75,7 +75,7 @@ pub fn read_held<'a>(all: impl IntoIterator<Item = Held<'a>>) -> Reading {
         of: Vec::new(),
     });
     let unknown = none.into_iter().collect();
-    Reading { programs: vec![program], measured, unknown, ..Reading::default() }
+    Reading { programs: vec![program], measured, unknown, is_live: true, ..Reading::default() }
 }
 
 /// How a GPU is given to its owner.
@@ -122,17 +122,11 @@ fn identity(held: &Held<'_>) -> (Identity, bool) {
     if let Some(profile) = held.resource.strip_prefix("nvidia.com/mig-") {
         who.set(Field::Profile, profile);
     }
+    who.identify();
     who.set(Field::Namespace, held.namespace);
     who.set(Field::Pod, held.pod);
     who.set(Field::Container, held.container);
     (who, replica.is_some())
-}
-
-/// Whether an id is a PCI address, such as `0000:3b:00.0`.
-fn is_pci(id: &str) -> bool {
-    let Some((bus, function)) = id.rsplit_once('.') else { return false };
-    let is_hex = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex(function) && bus.split(':').count() == 3 && bus.split(':').all(is_hex)
 }
 
 #[cfg(test)]

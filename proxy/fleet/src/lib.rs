@@ -40,7 +40,8 @@ mod unknown;
 
 pub use events::event::{Event, EventKind};
 pub use events::facts::Fact;
-pub use events::watcher::{EVENTS_MAX, EVENTS_OF_ONE_MAX, FACTS_MAX, Known, Watcher};
+pub use events::held::{EVENTS_MAX, EVENTS_OF_ONE_MAX, FACTS_MAX};
+pub use events::watcher::{Known, Own, Watcher};
 pub use histogram::{Buckets, Distribution, Percentile};
 pub use identity::{Field, Identity, fields_of_device};
 pub use join::{Basis, Join, Link, Links, Upstream, Whereabouts, joined};

@@ -43,6 +43,11 @@ impl Period {
         may_be_new
     }
 
+    /// Values have come that are as things are now, whether or not they differ from those before.
+    pub const fn sample_live(&mut self, now: Instant) {
+        self.sampled_at = Some(now);
+    }
+
     /// The period of the source: the shortest of the last gaps between changes. `None` before two
     /// changes. It is never shorter than the source was asked.
     #[must_use]

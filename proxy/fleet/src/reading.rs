@@ -23,6 +23,8 @@ pub struct Reading {
     pub unread: Vec<String>,
     /// What should be known of the reading.
     pub notes: Vec<String>,
+    /// Whether all of it is as things were when it was asked for: nothing is measured now and then.
+    pub is_live: bool,
 }
 
 /// What has a version.

@@ -180,7 +180,12 @@ impl Quantities {
         let before = self.matches(&measured);
         let changed = self.has_changed(&measured, &before);
         let mut period = self.period.clone();
-        let may_be_new = period.sample(now, changed && !self.series.is_empty());
+        let may_be_new = if reading.is_live {
+            period.sample_live(now);
+            true
+        } else {
+            period.sample(now, changed && !self.series.is_empty())
+        };
         let mut counts = Counts { left_out, ..self.counts };
         let mut series = Vec::with_capacity(measured.len());
         for (one, before) in measured.into_iter().zip(&before) {

@@ -54,17 +54,25 @@ pub(crate) fn joins(gateway: &Gateway) -> Vec<FleetJoin> {
     let upstreams: Vec<_> = upstreams
         .map(|one| Upstream { name: &one.name, is_local: one.url.is_loopback() })
         .collect();
-    let told = |names: &[&str]| names.iter().find_map(|name| config.resource.get(*name));
-    let own = Whereabouts {
-        host: told(&["k8s.node.name", "host.name"]).map(String::as_str),
-        namespace: told(&["k8s.namespace.name"]).map(String::as_str),
-        pod: told(&["k8s.pod.name"]).map(String::as_str),
-    };
+    let own = whereabouts(gateway);
     let now = clock::now();
     let targets: Vec<_> =
         gateway.fleet.targets().into_iter().map(|one| holding(one, now)).collect();
     let joins = joined(&targets, &upstreams, &fleet.assigned, own);
     joins.into_iter().map(FleetJoin::of).collect()
+}
+
+/// Where the gateway itself runs, as its configuration says it.
+#[must_use]
+pub fn whereabouts(gateway: &Gateway) -> Whereabouts<'_> {
+    let told = |names: &[&str]| {
+        names.iter().find_map(|name| gateway.config.resource.get(*name)).map(String::as_str)
+    };
+    Whereabouts {
+        host: told(&["k8s.node.name", "host.name"]),
+        namespace: told(&["k8s.namespace.name"]),
+        pod: told(&["k8s.pod.name"]),
+    }
 }
 
 /// The upstreams that claim each GPU, as things are now.

@@ -38,7 +38,7 @@ pub(crate) struct SampleParams {
     pub(super) source: Option<String>,
     /// Only this host
     pub(super) host: Option<String>,
-    /// Only the GPU with this id
+    /// Only the GPU with this id, which is its PCI address where no other is told
     pub(super) gpu: Option<String>,
     /// Only this part of a GPU
     pub(super) part: Option<String>,

@@ -1,4 +1,5 @@
-//! What a source tells that does not change by itself: versions, models, GPUs and their owners.
+//! What a source tells that does not change by itself: versions, models, GPUs and their owners. What the
+//! kubelet tells is in `owners.rs`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -72,8 +73,7 @@ pub(super) fn of(target: &Target) -> Vec<Fact> {
             facts.push(Fact::new(kind, &subject, value, about.clone()));
         };
         add(EventKind::GpuAppeared, gpu.model.unwrap_or("a GPU"));
-        let owners: Vec<_> = gpu.owners.into_iter().collect();
-        add(EventKind::GpuOwner, &owners.join(", "));
+        add(EventKind::GpuOwner, &gpu.pods());
         if let Some(code) = gpu.code {
             add(EventKind::GpuXid, &code.to_string());
         }
@@ -93,22 +93,31 @@ fn each(series: &[Series]) -> impl Iterator<Item = &Arc<Identity>> {
 
 /// A GPU, or a part of one.
 #[derive(Default)]
-struct Gpu<'a> {
+pub(super) struct Gpu<'a> {
     host: Option<&'a str>,
     model: Option<&'a str>,
     /// Its id, and that of its part.
-    names: BTreeSet<&'a str>,
-    owners: BTreeSet<String>,
+    pub(super) names: BTreeSet<&'a str>,
+    /// The pods that have it.
+    pub(super) owners: BTreeSet<String>,
     code: Option<f64>,
     tells_reasons: bool,
     reasons: BTreeSet<&'a str>,
 }
 
+impl Gpu<'_> {
+    /// The pods that have it, in one text.
+    pub(super) fn pods(&self) -> String {
+        let pods: Vec<_> = self.owners.iter().map(String::as_str).collect();
+        pods.join(", ")
+    }
+}
+
 fn gpus(series: &[Series]) -> BTreeMap<String, Gpu<'_>> {
     let mut all = BTreeMap::<String, Gpu<'_>>::new();
     for who in each(series) {
-        if let Some(name) = name_of(who) {
-            let gpu = all.entry(name).or_default();
+        if let Some(name) = who.device() {
+            let gpu = all.entry(name.into_owned()).or_default();
             gpu.host = gpu.host.or_else(|| who.get(Field::Node));
             gpu.model = gpu.model.or_else(|| who.get(Field::GpuModel));
             gpu.names.extend([Field::Gpu, Field::Part].iter().filter_map(|one| who.get(*one)));
@@ -122,7 +131,7 @@ fn gpus(series: &[Series]) -> BTreeMap<String, Gpu<'_>> {
         if !(owner || code || now || lately) {
             continue;
         }
-        let gpu = name_of(&one.who).and_then(|name| all.get_mut(&name));
+        let gpu = one.who.device().and_then(|name| all.get_mut(&*name));
         let (Some(gpu), Value::Number(value)) = (gpu, one.value()) else { continue };
         if owner {
             gpu.owners.extend(pod(&one.who));
@@ -149,16 +158,8 @@ fn is_bad(reason: &str) -> bool {
         || ["processor_hot", "reliability"].contains(&reason)
 }
 
-/// The name of a GPU, or of a part of one.
-fn name_of(who: &Identity) -> Option<String> {
-    let gpu = who.get(Field::Gpu)?;
-    // AMD numbers the one part of a whole GPU too.
-    let is_whole = who.get(Field::Profile).is_some_and(|is| is.eq_ignore_ascii_case("spx"));
-    let part = who.get(Field::Part).filter(|_| !is_whole);
-    Some(part.map_or_else(|| gpu.to_owned(), |part| format!("{gpu}/{part}")))
-}
-
-fn pod(who: &Identity) -> Option<String> {
+/// The pod of a device, with its namespace where that is told.
+pub(super) fn pod(who: &Identity) -> Option<String> {
     let pod = who.get(Field::Pod)?;
     let namespace = who.get(Field::Namespace);
     Some(namespace.map_or_else(|| pod.to_owned(), |namespace| format!("{namespace}/{pod}")))

@@ -1,6 +1,6 @@
 //! Compares what is so with what was last known.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,19 +11,11 @@ use taximeter_collections::Gather as _;
 
 use crate::events::event::{Event, EventKind};
 use crate::events::facts::{self, Fact};
+use crate::events::held::{EVENTS_MAX, HOUR, Held, Holding, OWN};
+use crate::events::owners::{All, state};
 use crate::quantity::GENERATION_TOKENS;
 use crate::reading::Value;
-use crate::target::{Silence, Target, TargetState};
-
-/// Most facts that are known. Those behind are left out: what is not known cannot change.
-pub const FACTS_MAX: usize = 40_000;
-/// Most events of one kind and subject in an hour. The next one says how many more there were.
-pub const EVENTS_OF_ONE_MAX: u16 = 5;
-/// Most events of an hour.
-pub const EVENTS_MAX: usize = 2_000;
-const HOUR: i64 = 3_600;
-/// A source that has never answered since the start is silent after so many questions.
-const QUESTIONS: u64 = 3;
+use crate::target::{Target, TargetKind};
 
 /// What was last known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -41,29 +33,42 @@ impl Known {
         let source = source.as_deref().unwrap_or_default();
         let is_of = |of: &str, about: &str| of == source && about == subject;
         match (kind, after) {
-            (EventKind::GpuVanished, _) => self.facts.retain(|one| !is_of(&one.0, &one.2)),
+            (EventKind::GpuVanished, _) => {
+                self.facts.retain(|one| !is_of(&one.0, &one.2));
+                let is_told = |one: &(String, EventKind, String, String)| {
+                    one.1 == EventKind::GpuOwner && one.2 == *subject
+                };
+                if !self.facts.iter().any(|one| is_told(one) && one.0 != OWN) {
+                    self.facts.retain(|one| !is_told(one));
+                }
+            }
             (EventKind::GpuOwner | EventKind::GpuClaimed, _) | (_, Some(_)) => {
-                self.facts.retain(|one| !(one.1 == *kind && is_of(&one.0, &one.2)));
-                let value = after.clone().unwrap_or_default();
-                self.facts.push((source.to_owned(), *kind, subject.clone(), value));
+                self.now(source, *kind, subject, after);
             }
             (_, None) => {}
         }
+        if *kind == EventKind::GpuOwner {
+            self.now(OWN, *kind, subject, after);
+        }
+    }
+
+    fn now(&mut self, source: &str, kind: EventKind, subject: &str, value: &Option<String>) {
+        let is_it = |one: &(String, EventKind, String, String)| {
+            (one.0.as_str(), one.1, one.2.as_str()) == (source, kind, subject)
+        };
+        self.facts.retain(|one| !is_it(one));
+        let value = value.clone().unwrap_or_default();
+        self.facts.push((source.to_owned(), kind, subject.to_owned(), value));
     }
 }
 
-/// Source, kind and subject. The gateway itself is no source.
-type Key = (Arc<str>, EventKind, String);
-
-/// What is known of one.
-#[derive(Debug)]
-struct Held {
-    value: String,
-    is_secret: bool,
-    /// When the first of the last events came, and how many they are.
-    since: i64,
-    events: u16,
-    left_out: u32,
+/// What the gateway knows itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Own<'a> {
+    /// What is so.
+    pub facts: &'a [Fact],
+    /// The name of its host or node.
+    pub host: Option<&'a str>,
 }
 
 /// What was seen of a source since the start.
@@ -76,11 +81,12 @@ struct Seen {
 /// Compares what sources tell with what was last known.
 #[derive(Debug, Default)]
 pub struct Watcher {
-    held: BTreeMap<Key, Held>,
+    pub(super) all: Holding,
     seen: HashMap<Arc<str>, Seen, RandomState>,
     /// The hour, and its events.
     hour: (i64, usize),
-    has_changed: bool,
+    /// Whether sources have told something else since that was last asked.
+    is_other: bool,
     /// Whether an engine has counted on.
     has_counted: bool,
     /// Whether there were sources since the start.
@@ -94,75 +100,79 @@ impl Watcher {
         let held = known.facts.into_iter().map(|(source, kind, subject, value)| {
             ((source.into(), kind, subject), Held::of(value, false))
         });
-        Self { held: held.collect(), ..Self::default() }
+        Self { all: Holding { held: held.collect(), has_changed: false }, ..Self::default() }
     }
 
     /// What is known, if that has changed since it was last asked; where `with_counts` is not set, changes
     /// of counts alone are none.
     pub fn known(&mut self, at: Timestamp, with_counts: bool) -> Option<Known> {
-        if !(self.has_changed || with_counts && self.has_counted) {
+        if !(self.all.has_changed || with_counts && self.has_counted) {
             return None;
         }
-        (self.has_changed, self.has_counted) = (false, false);
-        let facts = self.held.iter().filter(|(_, held)| !held.is_secret);
+        (self.all.has_changed, self.has_counted) = (false, false);
+        let facts = self.all.held.iter().filter(|(_, held)| !held.is_secret);
         let facts = facts.map(|((source, kind, subject), held)| {
             (source.to_string(), *kind, subject.clone(), held.value.clone())
         });
         Some(Known { at: Some(at), facts: facts.collect() })
     }
 
-    /// Whether anything was told for the first time, or has changed, since what is known was last asked.
-    #[must_use]
-    pub const fn has_changed(&self) -> bool {
-        self.has_changed
+    /// What is known was not kept: it is as new as it was.
+    pub const fn not_kept(&mut self) {
+        self.all.has_changed = true;
     }
 
-    /// What has changed: of `targets`, which are all sources, and of `own`, which the gateway knows itself.
+    /// Whether sources have told anything for the first time, or something else, since this was last asked.
+    pub const fn has_other(&mut self) -> bool {
+        std::mem::replace(&mut self.is_other, false)
+    }
+
+    /// What has changed: of `targets`, which are all sources, and of what the gateway knows itself.
     pub fn note(
         &mut self,
         targets: &[Arc<Target>],
-        own: &[Fact],
+        own: Own<'_>,
         now: Instant,
         at: Timestamp,
     ) -> Vec<Event> {
         let mut events = Vec::new();
-        let gateway: Arc<str> = "".into();
-        for fact in own {
+        let gateway: Arc<str> = OWN.into();
+        for fact in own.facts {
             self.compare(&gateway, fact, at, &mut events);
         }
+        let has_changed = std::mem::replace(&mut self.all.has_changed, false);
+        let all = All::of(targets, own.host, now);
         for target in targets {
-            self.look(target, now, at, &mut events);
+            self.look(target, &all, at, &mut events);
         }
         // Without any source nothing is followed, or not yet.
         if !targets.is_empty() && (!self.has_begun || targets.len() < self.seen.len()) {
             self.has_begun = true;
             let there: BTreeSet<_> = targets.iter().map(|target| &target.name).gather_set();
             self.seen.retain(|name, _| there.contains(name));
-            self.held.retain(|(source, ..), _| source.is_empty() || there.contains(source));
-            self.has_changed = true;
+            self.all.held.retain(|(source, ..), _| &**source == OWN || there.contains(source));
+            self.all.forget_owners();
+            self.all.has_changed = true;
         }
+        self.is_other |= self.all.has_changed;
+        self.all.has_changed |= has_changed;
         self.bounded(events, at)
     }
 
-    fn look(&mut self, target: &Target, now: Instant, at: Timestamp, events: &mut Vec<Event>) {
+    fn look(&mut self, target: &Target, all: &All<'_>, at: Timestamp, events: &mut Vec<Event>) {
         let name = &target.name;
         if !self.seen.contains_key(name) {
             self.seen.insert(name.clone(), Seen::default());
         }
-        let state = match (target.silence(now), &target.state) {
-            (Some(Silence::Stale(_)), _) => "stale",
-            (Some(Silence::Never), TargetState::Failing { .. }) if target.asked >= QUESTIONS => {
-                "stale"
-            }
-            (Some(Silence::Never), _) => return,
-            (None, _) => "up",
-        };
+        let Some(state) = state(target, all.now) else { return };
         let about = |mut fact: Fact| {
             fact.about.push(name.to_string());
             fact.about.extend(target.upstreams.iter().cloned());
             fact
         };
         let state = about(Fact::new(EventKind::SourceState, name, state, Vec::new()));
+        let is_kubelet = target.kind == TargetKind::Kubelet;
+        let was_heard = is_kubelet && self.all.has_heard(name);
         self.compare(name, &state, at, events);
         let sampled = target.quantities.period.sampled_at();
         let Some(seen) = self.seen.get_mut(name) else { return };
@@ -176,10 +186,19 @@ impl Watcher {
             let count = about(Fact::new(EventKind::EngineRestarted, name, &count, Vec::new()));
             self.count(name, &count, restarted, is_first, (at, &mut *events));
         }
+        if is_kubelet {
+            for fact in self.all.listed(target, all).into_iter().map(about) {
+                events.extend(self.all.held_by(name, &fact, was_heard, at));
+            }
+            return;
+        }
         let facts: Vec<_> = facts::of(target).into_iter().map(about).collect();
         self.gpus(name, target, &facts, at, events);
         for fact in &facts {
-            self.compare(name, fact, at, events);
+            match fact.kind {
+                EventKind::GpuOwner => events.extend(self.all.labelled(name, fact, all, at)),
+                _ => self.compare(name, fact, at, events),
+            }
         }
     }
 
@@ -193,7 +212,7 @@ impl Watcher {
         (at, events): (Timestamp, &mut Vec<Event>),
     ) {
         let key = (source.clone(), fact.kind, fact.subject.clone());
-        let Some(held) = self.held.get_mut(&key) else { return self.hold(key, fact) };
+        let Some(held) = self.all.held.get_mut(&key) else { return self.all.hold(key, fact) };
         let before = std::mem::replace(&mut held.value, fact.value.clone());
         self.has_counted |= before != fact.value;
         let number = |text: &str| text.parse::<f64>().unwrap_or_default();
@@ -213,7 +232,7 @@ impl Watcher {
     ) {
         const KIND: EventKind = EventKind::GpuAppeared;
         let of = |subject: &str| (source.clone(), KIND, subject.to_owned());
-        let known = self.held.range(of("")..);
+        let known = self.all.held.range(of("")..);
         let known = known.take_while(|((of, kind, _), _)| of == source && *kind == KIND);
         let known: BTreeSet<String> = known.map(|((.., subject), _)| subject.clone()).collect();
         let there: Vec<_> = facts.iter().filter(|fact| fact.kind == KIND).collect();
@@ -222,38 +241,31 @@ impl Watcher {
         }
         for fact in there.iter().filter(|fact| !known.contains(&fact.subject)) {
             // As if it had been known to be nothing.
-            self.hold(of(&fact.subject), &Fact { value: String::new(), ..(*fact).clone() });
+            self.all.hold(of(&fact.subject), &Fact { value: String::new(), ..(*fact).clone() });
         }
         for gone in known.iter().filter(|name| there.iter().all(|fact| fact.subject != **name)) {
             let about = vec![source.to_string()];
             let mut fact = Fact::new(EventKind::GpuVanished, gone, "", about);
             fact.about.extend(target.upstreams.iter().cloned());
-            if let Some(held) = self.held.get_mut(&of(gone)) {
+            if let Some(held) = self.all.held.get_mut(&of(gone)) {
                 events.extend(held.event(source, &fact, None, at));
             }
-            self.held.retain(|(of, _, subject), _| of != source || subject != gone);
-            self.has_changed = true;
+            self.all.held.retain(|(of, _, subject), _| of != source || subject != gone);
+            self.all.forget_owners();
+            self.all.has_changed = true;
         }
     }
 
     fn compare(&mut self, source: &Arc<str>, fact: &Fact, at: Timestamp, events: &mut Vec<Event>) {
         let key = (source.clone(), fact.kind, fact.subject.clone());
-        let Some(held) = self.held.get_mut(&key) else { return self.hold(key, fact) };
+        let Some(held) = self.all.held.get_mut(&key) else { return self.all.hold(key, fact) };
         if held.value == fact.value {
             return;
         }
-        self.has_changed = true;
+        self.all.has_changed = true;
         let before = std::mem::replace(&mut held.value, fact.value.clone());
         if is_event(fact.kind, &before, &fact.value) {
             events.extend(held.event(source, fact, Some(before), at));
-        }
-    }
-
-    /// What is told for the first time.
-    fn hold(&mut self, key: Key, fact: &Fact) {
-        if self.held.len() < FACTS_MAX {
-            self.held.insert(key, Held::of(fact.value.clone(), fact.is_secret));
-            self.has_changed = true;
         }
     }
 
@@ -297,89 +309,6 @@ fn generated(target: &Target) -> Option<String> {
         Value::Histogram(_) => None,
     });
     counts.reduce(|all, count| all + count).map(|all| all.to_string())
-}
-
-impl Held {
-    const fn of(value: String, is_secret: bool) -> Self {
-        Self { value, is_secret, since: i64::MIN, events: 0, left_out: 0 }
-    }
-
-    /// An event, if there were not too many of it lately.
-    fn event(
-        &mut self,
-        source: &str,
-        fact: &Fact,
-        before: Option<String>,
-        at: Timestamp,
-    ) -> Option<Event> {
-        if at.as_second().saturating_sub(self.since) >= HOUR {
-            (self.since, self.events) = (at.as_second(), 0);
-        }
-        self.events += 1;
-        if self.events > EVENTS_OF_ONE_MAX {
-            self.events = EVENTS_OF_ONE_MAX;
-            self.left_out = self.left_out.saturating_add(1);
-            return None;
-        }
-        let Fact { kind, subject, value, about, is_secret } = fact;
-        let is_told = before.is_some() && !is_secret;
-        let told = |text: &str| Some(text.to_owned()).filter(|text| is_told && !text.is_empty());
-        let was = before.as_deref().unwrap_or_default();
-        let mut text = sentence(*kind, subject, was, value);
-        match std::mem::take(&mut self.left_out) {
-            0 => {}
-            1 => text.push_str("; a change before that was left out"),
-            left_out => text.push_str(&format!("; {left_out} changes before that were left out")),
-        }
-        let mut all = vec![subject.clone()];
-        if *kind == EventKind::GpuOwner || *kind == EventKind::GpuClaimed {
-            all.extend(was.split(", ").chain(value.split(", ")).map(str::to_owned));
-        }
-        all.extend(about.iter().cloned());
-        all.retain(|name| !name.is_empty());
-        let mut seen = BTreeSet::new();
-        all.retain(|name| seen.insert(name.clone()));
-        Some(Event {
-            at,
-            kind: *kind,
-            subject: subject.clone(),
-            source: Some(source.to_owned()).filter(|source| !source.is_empty()),
-            about: all,
-            before: told(was),
-            after: told(value),
-            text,
-        })
-    }
-}
-
-/// An event for people.
-fn sentence(kind: EventKind, of: &str, was: &str, is: &str) -> String {
-    let nobody = |pods: &str| if pods.is_empty() { "no pod".to_owned() } else { pods.to_owned() };
-    match kind {
-        EventKind::SourceState if is == "up" => format!("{of} tells something again"),
-        EventKind::SourceState => format!("{of} is stale: nothing has come for three periods"),
-        EventKind::EngineVersion => format!("the engine at {of} is {is} now, and was {was}"),
-        EventKind::EngineModel => format!("the engine at {of} serves {is} now, and served {was}"),
-        EventKind::EngineRestarted => format!("the engine at {of} counts from 0 again"),
-        EventKind::DriverVersion => format!("the driver of {of} is {is} now, and was {was}"),
-        EventKind::KernelVersion => format!("the kernel of {of} is {is} now, and was {was}"),
-        EventKind::GpuAppeared if was.is_empty() => format!("{of} has come: {is}"),
-        EventKind::GpuAppeared => format!("{of} is {is} now, and was {was}"),
-        EventKind::GpuVanished => format!("{of} has gone: its exporter no longer tells of it"),
-        EventKind::GpuOwner => {
-            format!("{of} is given to {} now, and was to {}", nobody(is), nobody(was))
-        }
-        EventKind::GpuClaimed if is.contains(", ") => format!("{of} is claimed by {is}"),
-        EventKind::GpuClaimed if is.is_empty() => format!("{of} is no longer claimed by {was}"),
-        EventKind::GpuClaimed => format!("{of} is of {is} alone now, and was claimed by {was}"),
-        EventKind::GpuXid => format!("the driver tells error {is} of {of}"),
-        EventKind::GpuThrottled => format!("the clocks of {of} are held down: {is}"),
-        EventKind::Configuration => format!("{of} has changed, and is in force"),
-        EventKind::Prices => format!("the prices in {of} have changed, and are in force"),
-        EventKind::LeftOut => {
-            format!("there were more than {EVENTS_MAX} changes in this hour: the rest is left out")
-        }
-    }
 }
 
 #[cfg(test)]

@@ -150,6 +150,7 @@ impl<'a> Who<'a> {
                 identity.set(*field, value);
             }
         }
+        identity.identify();
         if let Some(node) = self.nodes.get(&value(labels, "instance")) {
             identity.set(Field::Node, node);
         }

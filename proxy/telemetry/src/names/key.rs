@@ -195,7 +195,7 @@ keys! {
     RESOURCE: "taximeter.fleet.resource", Text, "`cpu`, `io`, `memory` or `irq`.";
     PRESSURE: "taximeter.fleet.pressure", Text, "Whether `some` or all (`full`) tasks waited.";
     HOST_NAME: attribute::HOST_NAME, Text, "The node, as its exporter says it.";
-    HW_ID: "hw.id", Text, "The GPU: its UUID, or its serial number.";
+    HW_ID: "hw.id", Text, "The GPU: its UUID or its serial number, or its PCI address where neither is told.";
     HW_PART: "hw.gpu.part", Text, "The part of the GPU: a MIG instance or a partition.";
     K8S_NAMESPACE: attribute::K8S_NAMESPACE_NAME, Text, "The namespace of the pod.";
     K8S_POD: attribute::K8S_POD_NAME, Text, "The pod that an engine is in, or that has a GPU.";

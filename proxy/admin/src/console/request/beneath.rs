@@ -107,8 +107,9 @@ impl Beneath {
         };
         let engines =
             linked(&join.engines, &|link| vec![window.of(Some(link.to.clone()), Vec::new())]);
+        let of_hosts: Vec<_> = join.hosts.links.iter().map(|host| host.to.as_str()).collect();
         let gpus = linked(&join.gpus, &|link| {
-            let devices = fields_of_device(&link.to).into_iter();
+            let devices = fields_of_device(&link.to, &of_hosts).into_iter();
             devices.map(|fields| window.of(None, fields)).collect()
         });
         let own = is_local.then(|| window.of(Some(OWN_HOST.to_owned()), Vec::new()));

@@ -4,10 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Pool;
+use crate::events::held::{EVENTS_OF_ONE_MAX, FACTS_MAX};
+use crate::events::owners::QUESTIONS;
 use crate::identity::{Field, Identity};
 use crate::quantity::{GPU_LAST_XID, GPU_OWNER, GPU_THROTTLED, POWER, Quantity, REQUESTS_RUNNING};
 use crate::reading::{Component, Measured, Program, Reading, Version};
-use crate::target::TargetKind;
+use crate::target::{TargetKind, TargetState};
 
 /// Any instant: only differences count.
 #[expect(clippy::disallowed_methods, reason = "a beginning to count from")]
@@ -46,7 +48,12 @@ impl Watched {
 
     fn note(&mut self, own: &[Fact]) -> Vec<String> {
         let now = self.begun + Duration::from_secs(self.second);
-        let events = self.watcher.note(&[Arc::new(self.target.clone())], own, now, self.at());
+        let events = self.watcher.note(
+            &[Arc::new(self.target.clone())],
+            Own { facts: own, host: None },
+            now,
+            self.at(),
+        );
         events.into_iter().map(|event| format!("{}: {}", event.kind.as_str(), event.text)).collect()
     }
 
@@ -221,7 +228,7 @@ fn whom_an_event_concerns_is_said() {
     let mut next = Watched::new(TargetKind::Gpu);
     next.tell(&of("b"), &[]);
     let moved = Arc::new(next.target);
-    let events = gpus.watcher.note(&[moved], &[], next.begun, gpus.at());
+    let events = gpus.watcher.note(&[moved], Own::default(), next.begun, gpus.at());
     let [event] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(event.about, ["GPU-1", "a", "b", "n1", "http://s/metrics", "own"]);
     assert_eq!((event.before.as_deref(), event.after.as_deref()), (Some("a"), Some("b")));
@@ -262,7 +269,8 @@ fn what_the_gateway_rests_on_is_compared_and_a_secret_is_neither_told_nor_kept()
             "gpu_claimed: GPU-1 is no longer claimed by a, b",
         ]
     );
-    let one = gateway.watcher.note(&[], &[secret("s4")], gateway.begun, gateway.at());
+    let own = Own { facts: &[secret("s4")], host: None };
+    let one = gateway.watcher.note(&[], own, gateway.begun, gateway.at());
     assert_eq!((&one[0].before, &one[0].after), (&None, &None));
 }
 
@@ -272,14 +280,16 @@ fn what_was_told_after_it_was_kept_is_not_told_again() {
     let facts = |file, owner| {
         [
             Fact::new(EventKind::Prices, "p.yaml", file, Vec::new()),
-            Fact::new(EventKind::GpuOwner, "GPU-1", owner, Vec::new()),
+            Fact::new(EventKind::GpuClaimed, "GPU-1", owner, Vec::new()),
         ]
     };
-    gateway.note(&facts("1", "a"));
+    gateway.note(&facts("1", "a, b"));
     let mut kept = gateway.watcher.known(gateway.at(), true).unwrap();
     assert_eq!(gateway.watcher.known(gateway.at(), true), None, "nothing has changed since");
     let target = Arc::new(gateway.target.clone());
-    let told = gateway.watcher.note(&[target], &facts("2", ""), gateway.begun, gateway.at());
+    let own = facts("2", "");
+    let own = Own { facts: &own, host: None };
+    let told = gateway.watcher.note(&[target], own, gateway.begun, gateway.at());
     assert_eq!(told.len(), 2);
     told.iter().for_each(|event| kept.after(event));
     gateway.watcher = Watcher::new(kept);
@@ -293,9 +303,9 @@ fn a_source_that_is_no_longer_asked_is_forgotten() {
     let other = Target::new("http://t/metrics", TargetKind::Engine, Vec::new(), Duration::ZERO);
     let now = engines.begun;
     for targets in [&[][..], &[Arc::new(other)]] {
-        assert_eq!(engines.watcher.note(targets, &[], now, engines.at()), []);
+        assert_eq!(engines.watcher.note(targets, Own::default(), now, engines.at()), []);
     }
-    assert!(engines.watcher.held.is_empty(), "{:?}", engines.watcher.held);
+    assert!(engines.watcher.all.held.is_empty(), "{:?}", engines.watcher.all.held);
     assert_eq!(engines.tell(&engine("b", 1.0), &[]), NOTHING);
 }
 
@@ -317,7 +327,7 @@ proptest! {
                 times.push(gateway.second);
             }
         }
-        let silent = gateway.watcher.held.values().map(|held| held.left_out as usize).sum::<usize>();
+        let silent = gateway.watcher.all.held.values().map(|held| held.left_out as usize).sum::<usize>();
         prop_assert_eq!(told + silent, gaps.len());
         for window in times.windows(usize::from(EVENTS_OF_ONE_MAX) * 2 + 1) {
             prop_assert!(window.last().unwrap() - window[0] >= 3_600);
@@ -355,7 +365,7 @@ fn more_facts_than_are_kept_are_left_out() {
         .map(|number| Fact::new(EventKind::Prices, &number.to_string(), "1", Vec::new()))
         .collect();
     gateway.note(&facts);
-    assert!(gateway.watcher.held.len() <= FACTS_MAX);
+    assert!(gateway.watcher.all.held.len() <= FACTS_MAX);
     let running = [(REQUESTS_RUNNING, &[(Field::Model, "m")][..], "", 1.0)];
     assert_eq!(gateway.tell(&running, &[]), NOTHING);
 }

@@ -1,4 +1,4 @@
-use taximeter_fleet::{Fact, Watcher};
+use taximeter_fleet::{Fact, Own, Watcher};
 use taximeter_system::clock;
 
 use super::*;
@@ -89,12 +89,12 @@ fn what_is_known_outlives_a_crash_and_no_change_is_told_twice() {
     let dir = tempfile::tempdir().unwrap();
     let events = Events::of(dir.path());
     assert_eq!(events.recall().unwrap().0, Known::default());
-    let facts = |owner| [Fact::new(EventKind::GpuOwner, "GPU-1", owner, Vec::new())];
+    let facts = |prices| [Fact::new(EventKind::Prices, "p.yaml", prices, Vec::new())];
     let mut watcher = Watcher::default();
     let now = clock::now();
-    assert_eq!(watcher.note(&[], &facts("a"), now, at(0)), []);
+    assert_eq!(watcher.note(&[], Own { facts: &facts("a"), host: None }, now, at(0)), []);
     events.keep(&watcher.known(at(0), true).unwrap(), u64::MAX).unwrap();
-    let told = watcher.note(&[], &facts("b"), now, at(1));
+    let told = watcher.note(&[], Own { facts: &facts("b"), host: None }, now, at(1));
     assert_eq!(told.len(), 1);
     events.add(&told).unwrap();
     // Killed before it has kept what it knows, and while it writes that.
@@ -102,8 +102,8 @@ fn what_is_known_outlives_a_crash_and_no_change_is_told_twice() {
     let (known, fault) = events.recall().unwrap();
     assert!(fault.is_none());
     let mut again = Watcher::new(known);
-    assert_eq!(again.note(&[], &facts("b"), now, at(2)), []);
-    assert_eq!(again.note(&[], &facts("c"), now, at(3)).len(), 1);
+    assert_eq!(again.note(&[], Own { facts: &facts("b"), host: None }, now, at(2)), []);
+    assert_eq!(again.note(&[], Own { facts: &facts("c"), host: None }, now, at(3)).len(), 1);
     // Too much is not kept, and what is damaged is told.
     let known = watcher.known(at(4), true).unwrap();
     events.keep(&known, 10).unwrap();
