@@ -35,6 +35,9 @@ pub struct Schedule {
     /// When it may be asked for the first time.
     first: Instant,
     began: Option<Instant>,
+    /// Whether requests of ours ran there when the last question began. The next one comes as soon as while
+    /// they run: it tells that they have ended.
+    was_busy: bool,
     ended: Option<Instant>,
     is_running: bool,
     /// Failures in a row.
@@ -49,14 +52,14 @@ impl Schedule {
     #[must_use]
     pub const fn new(is_engine: bool, first: Instant) -> Self {
         let (began, ended) = (None, None);
-        let (is_running, failures, useless, bytes) = (false, 0, 0, 0);
-        Self { is_engine, first, began, ended, is_running, failures, useless, bytes }
+        let (was_busy, is_running, failures, useless, bytes) = (false, false, 0, 0, 0);
+        Self { is_engine, first, began, was_busy, ended, is_running, failures, useless, bytes }
     }
 
     /// How often it is asked while it answers. `is_busy`: requests of ours run there.
     #[must_use]
     pub fn usual(&self, is_busy: bool) -> Duration {
-        let usual = match (self.is_engine, is_busy) {
+        let usual = match (self.is_engine, is_busy || self.was_busy) {
             (true, true) => BUSY,
             (true, false) => IDLE,
             (false, _) => EXPORTER,
@@ -91,8 +94,9 @@ impl Schedule {
     }
 
     /// A question begins.
-    pub fn begin(&mut self, now: Instant) {
+    pub fn begin(&mut self, now: Instant, is_busy: bool) {
         self.began = Some(now);
+        self.was_busy = is_busy;
         self.is_running = true;
     }
 
@@ -141,9 +145,11 @@ mod tests {
             let mut now = clock::now();
             let mut schedule = Schedule::new(is_engine, now);
             let (mut useless, mut last) = (0, None::<(Instant, Instant, Outcome)>);
+            let mut was_busy = false;
             for (outcome, took, is_busy) in asked {
                 let due = schedule.due(is_busy).unwrap();
                 if let Some((began, ended, before)) = last {
+                    let is_busy = is_busy || was_busy;
                     let usual = if !is_engine { EXPORTER } else if is_busy { BUSY } else { IDLE };
                     prop_assert!(due >= began + usual && due > ended);
                     let longest = match before {
@@ -157,7 +163,8 @@ mod tests {
                     }
                 }
                 now = due.max(now);
-                schedule.begin(now);
+                schedule.begin(now, is_busy);
+                was_busy = is_busy;
                 prop_assert_eq!(schedule.due(is_busy), None);
                 let began = now;
                 now += Duration::from_millis(took);
@@ -176,7 +183,7 @@ mod tests {
         let now = clock::now();
         let mut schedule = Schedule::new(true, now);
         for outcome in outcomes {
-            schedule.begin(now);
+            schedule.begin(now, false);
             schedule.end(now, *outcome);
         }
         schedule
@@ -203,5 +210,21 @@ mod tests {
         assert_eq!(seconds(&after(&[Outcome::Read(8 << 20)])), [32, 32]);
         let exporter = Schedule::new(false, clock::now());
         assert_eq!(seconds(&exporter), [5, 5]);
+    }
+
+    #[test]
+    fn an_engine_is_asked_once_more_when_its_last_request_has_ended() {
+        let mut schedule = Schedule::new(true, clock::now());
+        let mut now = clock::now();
+        let mut gaps = Vec::new();
+        // Requests ran when the first two questions began.
+        for is_busy in [true, true, false, false] {
+            schedule.begin(now, is_busy);
+            schedule.end(now, Outcome::Read(9));
+            let due = schedule.due(false).unwrap();
+            gaps.push((due - now).as_secs());
+            now = due;
+        }
+        assert_eq!(gaps, [1, 1, 15, 15]);
     }
 }

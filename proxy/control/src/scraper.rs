@@ -287,7 +287,7 @@ impl<P: FnMut() -> Option<Plan>> Scraping<P> {
                 break;
             }
             let Some(one) = self.followed.get_mut(at) else { continue };
-            one.schedule.begin(now);
+            one.schedule.begin(now, one.source.is_busy());
             place.due = None;
             let dialer = self.dialers.of(&one.source);
             let Source { address, credential, .. } = one.source.clone();

@@ -49,7 +49,7 @@ pub use kubelet::{Held, read_held};
 pub use memory::grid::Grid;
 pub use memory::key::{SampleKey, WHO};
 pub use memory::recorder::{FOLLOWED_MAX, Recorder, Told, WAITING_MAX};
-pub use memory::roll::{At, roll, settle};
+pub use memory::roll::{At, Share, roll, settle, shares};
 pub use memory::scale::{scale_of, value, whole};
 pub use memory::statistic::Statistic;
 pub use period::Period;

@@ -24,6 +24,8 @@ pub const FOLLOWED_MAX: usize = 200_000;
 pub const WAITING_MAX: usize = 1 << 21;
 /// After a silence of so many periods nobody knows when a counter grew.
 const SILENT_PERIODS: u32 = 3;
+/// By how much a question may come sooner than usual and is still one of the usual ones.
+const EARLY: Duration = Duration::from_millis(500);
 /// The place of a series for which there is no room.
 const NOWHERE: u16 = u16::MAX;
 
@@ -69,6 +71,8 @@ impl Default for Recorder {
 struct Followed {
     /// When its last values may have become new.
     sampled: Option<Instant>,
+    /// The longest usual time between two questions since then.
+    usual: Duration,
     /// Its series, and those of which only something waits.
     lines: Vec<Line>,
     /// The place among them of each series of its last answer.
@@ -107,13 +111,18 @@ impl Recorder {
                 None => self.followed.entry(target.name.clone()).or_default(),
             };
             one.is_there = true;
+            one.usual = one.usual.max(target.usual);
             let sampled = target.quantities.period.sampled_at();
             let Some((new, at)) = sampled.zip(target.answered_at) else { continue };
             if one.sampled == Some(new) {
                 continue;
             }
             let gap = one.sampled.replace(new).map(|before| new.saturating_duration_since(before));
-            let second = second_of(at.as_second(), target.usual.as_secs());
+            let usual = std::mem::replace(&mut one.usual, target.usual);
+            // One that comes sooner than usual has its own second: it is behind the one before.
+            let is_early = gap.is_some_and(|gap| gap + EARLY < target.usual);
+            let every = if is_early { 1 } else { target.usual.as_secs() };
+            let second = second_of(at.as_second(), every);
             let since = *self.since.get_or_insert(second);
             let mut room = Room {
                 lines: FOLLOWED_MAX.saturating_sub(self.lines),
@@ -122,7 +131,7 @@ impl Recorder {
             };
             let (lines, waiting) = (one.lines.len(), one.waiting.len());
             one.follow(&target.quantities.series, &mut room);
-            let now = Now { second, is_known: is_known(target, gap), since };
+            let now = Now { second, is_known: is_known(target, usual, gap), since };
             one.take(&target.quantities.series, &now, &mut room);
             self.lines = self.lines + one.lines.len() - lines;
             self.waiting = self.waiting + one.waiting.len() - waiting;
@@ -212,7 +221,7 @@ fn tell_one<E>(
         let mut samples: Vec<At> = of_one.iter().map(|one| (one.second, one.value)).collect();
         settle(statistic, &mut samples);
         for to in statistic.becomes(Grid::Second) {
-            told.push((*to, Grid::Minute, roll(*to, Grid::Minute, &samples).collect()));
+            told.push((*to, Grid::Minute, roll(*to, Grid::Minute, &samples)));
         }
         told.push((statistic, Grid::Second, samples));
     }
@@ -229,10 +238,11 @@ fn tell_one<E>(
     Ok(())
 }
 
-/// Whether a counter's growth since `gap` ago belongs to now.
-fn is_known(target: &Target, gap: Option<Duration>) -> bool {
+/// Whether a counter's growth since `gap` ago belongs to now. `usual` is the longest usual time between two
+/// questions meanwhile: an engine is asked rarely while no request runs.
+fn is_known(target: &Target, usual: Duration, gap: Option<Duration>) -> bool {
     let period = target.quantities.period.learnt().unwrap_or_default();
-    let longest = period.max(target.usual).max(Duration::from_secs(1)) * SILENT_PERIODS;
+    let longest = period.max(usual).max(Duration::from_secs(1)) * SILENT_PERIODS;
     gap.is_some_and(|gap| gap <= longest)
 }
 

@@ -43,7 +43,7 @@ pub(super) fn merge(
         out.add(&key, &samples)?;
         if let Some(hours) = hours.as_deref_mut() {
             for to in key.statistic.becomes(Grid::Minute) {
-                let of_hours: Vec<At> = roll(*to, Grid::Hour, &samples).collect();
+                let of_hours = roll(*to, Grid::Hour, &samples);
                 key.statistic = *to;
                 hours.add(&key, &of_hours)?;
             }

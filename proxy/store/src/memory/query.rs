@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use taximeter_columnar::{ReadError, RowFilter};
-use taximeter_fleet::{At, Field, Grid, SampleKey, Statistic, WHO, value};
+use taximeter_fleet::{At, Field, Grid, SampleKey, Statistic, WHO, shares, value};
 
 use super::file::Samples;
 use super::folder::Span;
@@ -134,16 +134,18 @@ impl<'a> Answer<'a> {
         let (step, statistic) = (self.query.step, key.statistic);
         let steps = self.series.entry(key).or_default();
         let before = steps.len();
-        for (second, value) in samples {
-            let at = second - second.rem_euclid(step);
-            let value = i128::from(*value);
-            match steps.last_mut() {
-                Some(last) if last.0 == at => {
-                    last.1 = together(statistic, last.1, value);
-                    last.2 = last.2.saturating_add(1);
-                }
-                _ => steps.push((at, value, 1)),
+        let mut put = |(at, value, count): Step| match steps.last_mut() {
+            Some(last) if last.0 == at => {
+                last.1 = together(statistic, last.1, value);
+                last.2 = last.2.saturating_add(count);
             }
+            _ => steps.push((at, value, count)),
+        };
+        if statistic == Statistic::Mean {
+            shares(step, samples).into_iter().for_each(put);
+        } else {
+            let at = |second: i64| second - second.rem_euclid(step);
+            samples.iter().for_each(|(second, value)| put((at(*second), i128::from(*value), 1)));
         }
         self.points += steps.len() - before;
     }

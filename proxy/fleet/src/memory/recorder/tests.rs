@@ -89,6 +89,47 @@ fn sum(given: &All, grid: &'static str) -> i64 {
     given.get(&named(grid, "a", "increase")).into_iter().flatten().map(|(_, value)| value).sum()
 }
 
+/// The usual time between two questions is this now.
+impl Asked {
+    fn is_usual(&mut self, seconds: u64) {
+        self.target.usual = Duration::from_secs(seconds);
+        self.recorder.note(&[Arc::new(self.target.clone())]);
+    }
+}
+
+#[test]
+fn an_engine_that_is_asked_rarely_while_nothing_runs_loses_no_growth_and_its_means_are_of_time() {
+    let mut asked = Asked::every(15);
+    let told = |running: f64, tokens: f64| {
+        vec![one(KV_CACHE_USAGE, "", running), one(GENERATION_TOKENS, "", tokens)]
+    };
+    asked.tells(0, told(0.0, 100.0));
+    // Requests run for six seconds; then it is asked once more, and rarely again.
+    asked.is_usual(1);
+    for (second, tokens) in
+        [(16, 110.0), (17, 130.0), (18, 150.0), (19, 170.0), (20, 190.0), (21, 200.0)]
+    {
+        asked.tells(second, told(0.5, tokens));
+    }
+    asked.tells(22, told(0.0, 201.0));
+    asked.is_usual(15);
+    asked.tells(37, told(0.0, 201.0));
+    asked.is_usual(1);
+    asked.tells(50, told(0.5, 231.0));
+    asked.tells(51, told(0.0, 240.0));
+    let all = asked.gives(60);
+    let of = |statistic: &str, grid: &str| {
+        let found = all.iter().filter(|((of, _, is), _)| *of == grid && *is == statistic);
+        found.flat_map(|(_, samples)| samples.iter().copied()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("increase", "1m"), [(0, 140)], "{all:?}");
+    // Half of the cache for 7 of 60 seconds, and a sample each 15 seconds or so else.
+    let scale = scale_of(KV_CACHE_USAGE);
+    let [(0, mean)] = of("mean", "1m")[..] else { panic!("{all:?}") };
+    let mean = crate::memory::scale::value(mean, scale);
+    assert!((mean - 0.5 * 7.0 / 60.0).abs() < 0.01, "{mean} {all:?}");
+}
+
 #[test]
 fn a_minute_that_is_over_is_given_by_the_second_and_as_one_and_a_gap_has_no_sample() {
     let mut asked = Asked::every(1);
@@ -101,7 +142,7 @@ fn a_minute_that_is_over_is_given_by_the_second_and_as_one_and_a_gap_has_no_samp
     }
     let expected: All = [
         (named("1s", "a", "mean"), vec![(0, 5_000), (1, 2_500), (58, 9_000), (61, 1_000)]),
-        (named("1m", "a", "mean"), vec![(0, 5_500), (60, 1_000)]),
+        (named("1m", "a", "mean"), vec![(0, 3_361), (60, 1_000)]),
         (named("1m", "a", "min"), vec![(0, 2_500), (60, 1_000)]),
         (named("1m", "a", "max"), vec![(0, 9_000), (60, 1_000)]),
         (named("1s", "b", "last"), vec![(0, 89), (1, 84), (58, 97), (61, 81)]),
