@@ -254,7 +254,12 @@ fn join(targets: &[Arc<Target>], upstream: Upstream<'_>, world: &World<'_>) -> J
         ),
         pods: some(
             pods.iter().map(|(pod, basis)| link(name_of(*pod), *basis)),
-            "no label of its engine names a pod, and it is not on the gateway's host",
+            match upstream.is_local {
+                true => {
+                    "it is beside the gateway, whose pod `k8s.pod.name` of `resource` does not name"
+                }
+                false => "no label of its engine names a pod, and it is not on the gateway's host",
+            },
         ),
         gpus,
         hosts,
@@ -330,7 +335,12 @@ fn hosts(gpus: &[Link], upstream: Upstream<'_>, world: &World<'_>) -> Links {
     }
     some(
         hosts.into_iter().map(|(host, basis)| Link { to: host.to_owned(), basis }),
-        "no label of its GPUs names a host, and it is not known to be on the gateway's",
+        match upstream.is_local {
+            true => "it is on the gateway's host, which `host.name` of `resource` does not name",
+            false => {
+                "no label of its GPUs names a host, and it is not known to be on the gateway's"
+            }
+        },
     )
 }
 

@@ -8,7 +8,7 @@ use taximeter_collections::Gather as _;
 
 use crate::events::event::EventKind;
 use crate::events::facts::Fact;
-use crate::events::held::OWN;
+use crate::events::held::{OWN, UP};
 use crate::events::owners::state;
 use crate::events::watcher::Watcher;
 use crate::target::{Target, TargetKind};
@@ -38,7 +38,7 @@ impl Watcher {
         if targets.iter().filter(tells).any(|target| state(target, now).is_none()) {
             return Vec::new();
         }
-        let up = targets.iter().filter(|target| state(target, now) == Some("up"));
+        let up = targets.iter().filter(|target| state(target, now) == Some(UP));
         let up: BTreeSet<&Arc<str>> = up.map(|target| &target.name).gather_set();
         let mut ended = Vec::new();
         for ((source, kind, gpu), held) in &self.all.held {

@@ -37,7 +37,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    SourceState = "source_state", "a source has become stale, or tells something again";
+    SourceState = "source_state", "a source has become stale, or tells something again, or for the first time";
     EngineVersion = "engine_version", "another version of an engine, or another engine, answers";
     EngineModel = "engine_model", "an engine serves other models";
     EngineRestarted = "engine_restarted", "an engine counts from 0 again: it was started anew";

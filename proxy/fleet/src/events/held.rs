@@ -18,6 +18,11 @@ pub(super) const HOUR: i64 = 3_600;
 /// Source, kind and subject. The gateway itself is no source.
 pub(super) type Key = (Arc<str>, EventKind, String);
 
+/// A source that tells something.
+pub(super) const UP: &str = "up";
+/// One that has never told anything.
+pub(super) const UNHEARD: &str = "unheard";
+
 /// In place of a source: what the gateway knows itself.
 pub(super) const OWN: &str = "";
 
@@ -107,7 +112,10 @@ impl Held {
 fn sentence(kind: EventKind, of: &str, was: &str, is: &str) -> String {
     let nobody = |pods: &str| if pods.is_empty() { "no pod".to_owned() } else { pods.to_owned() };
     match kind {
-        EventKind::SourceState if is == "up" => format!("{of} tells something again"),
+        EventKind::SourceState if is == UP && was == UNHEARD => {
+            format!("{of} tells something for the first time")
+        }
+        EventKind::SourceState if is == UP => format!("{of} tells something again"),
         EventKind::SourceState => format!("{of} is stale: nothing has come for three periods"),
         EventKind::EngineVersion => format!("the engine at {of} is {is} now, and was {was}"),
         EventKind::EngineModel => format!("the engine at {of} serves {is} now, and served {was}"),

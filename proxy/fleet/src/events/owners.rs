@@ -15,7 +15,7 @@ use taximeter_collections::Gather as _;
 
 use crate::events::event::{Event, EventKind};
 use crate::events::facts::{Fact, Gpu, pod};
-use crate::events::held::{Holding, Key, OWN};
+use crate::events::held::{Holding, Key, OWN, UP};
 use crate::identity::{Field, Identity};
 use crate::join::{Whereabouts, World};
 use crate::quantity::GPU_OWNER;
@@ -33,7 +33,7 @@ pub(super) const QUESTIONS: u64 = 3;
 /// How a source does. `None`: it was asked too little to know that.
 pub(super) fn state(target: &Target, now: Instant) -> Option<&'static str> {
     match (target.silence(now), &target.state) {
-        (None, _) => Some("up"),
+        (None, _) => Some(UP),
         (Some(Silence::Stale(_)), _) => Some("stale"),
         (Some(Silence::Never), TargetState::Failing { .. }) => {
             (target.asked >= QUESTIONS).then_some("stale")
@@ -66,7 +66,7 @@ impl Holding {
     /// Whether a kubelet has answered before.
     pub(super) fn has_heard(&self, kubelet: &Arc<str>) -> bool {
         let state = (kubelet.clone(), EventKind::SourceState, kubelet.to_string());
-        self.held.get(&state).is_some_and(|held| held.value == "up")
+        self.held.get(&state).is_some_and(|held| held.value == UP)
             || self.said(kubelet).next().is_some()
     }
 

@@ -11,7 +11,7 @@ use taximeter_collections::Gather as _;
 
 use crate::events::event::{Event, EventKind};
 use crate::events::facts::{self, Fact};
-use crate::events::held::{EVENTS_MAX, HOUR, Held, Holding, OWN};
+use crate::events::held::{EVENTS_MAX, HOUR, Held, Holding, OWN, UNHEARD, UP};
 use crate::events::owners::{All, state};
 use crate::quantity::GENERATION_TOKENS;
 use crate::reading::Value;
@@ -164,7 +164,12 @@ impl Watcher {
         if !self.seen.contains_key(name) {
             self.seen.insert(name.clone(), Seen::default());
         }
-        let Some(state) = state(target, all.now) else { return };
+        let Some(mut state) = state(target, all.now) else { return };
+        let key = (name.clone(), EventKind::SourceState, name.to_string());
+        // One that was never heard tells something for the first time then, and not again.
+        if state != UP && self.all.held.get(&key).is_none_or(|held| held.value == UNHEARD) {
+            state = UNHEARD;
+        }
         let about = |mut fact: Fact| {
             fact.about.push(name.to_string());
             fact.about.extend(target.upstreams.iter().cloned());

@@ -49,6 +49,8 @@ pub(super) const SOURCE: Source = Source {
 const DEVICE: &[(&str, &str)] = &[("device", "system.device")];
 const CARD: &[(&str, &str)] = &[("device", "network.interface.name")];
 const NO_PSI: &str = "the kernel has no PSI, or it is off (psi=1 turns it on), or the collector is";
+const NO_IRQ: &str = "the kernel does not count it (it is of Linux 6.1 or later, built to measure interrupts), or this \
+                      version of the exporter does not read it";
 const NO_SENSOR: &str = "the host offers no such sensor to the exporter";
 
 const fn disk(
@@ -74,6 +76,13 @@ const fn pressure(
     row(names, q::HOST_PRESSURE).fixed(fixed).absent(NO_PSI)
 }
 
+const fn pressure_of_irq(
+    names: &'static [&'static str],
+    fixed: &'static [(&'static str, &'static str)],
+) -> Row {
+    row(names, q::HOST_PRESSURE).fixed(fixed).absent(NO_IRQ)
+}
+
 const READ: &[(&str, &str)] = &[("disk.io.direction", "read")];
 const WRITE: &[(&str, &str)] = &[("disk.io.direction", "write")];
 const TRANSMIT: &[(&str, &str)] = &[("network.io.direction", "transmit")];
@@ -97,7 +106,7 @@ const ROWS: &[Row] = &[
     pressure(&["pressure_io_stalled_seconds"], &[("resource", "io"), ("kind", "full")]),
     pressure(&["pressure_memory_waiting_seconds"], &[("resource", "memory"), ("kind", "some")]),
     pressure(&["pressure_memory_stalled_seconds"], &[("resource", "memory"), ("kind", "full")]),
-    pressure(&["pressure_irq_stalled_seconds"], &[("resource", "irq"), ("kind", "full")]),
+    pressure_of_irq(&["pressure_irq_stalled_seconds"], &[("resource", "irq"), ("kind", "full")]),
     disk(&["disk_read_bytes"], q::DISK_IO, READ),
     disk(&["disk_written_bytes"], q::DISK_IO, WRITE),
     disk(&["disk_reads_completed"], q::DISK_OPERATIONS, READ),

@@ -371,6 +371,11 @@ fn owned(fixed: Fixed) -> Vec<(String, String)> {
 /// Why a row has no value.
 fn why(row: &ProcRow, text: Option<&str>) -> String {
     match (row.place, text) {
+        (Place::Total(_), None) if row.file == PRESSURE_IRQ => {
+            "the kernel does not count it: that is of Linux 6.1 or later, built to measure \
+             interrupts"
+                .to_owned()
+        }
         (Place::Total(_), None) => {
             "the kernel has no PSI, or it is off: psi=1 turns it on".to_owned()
         }

@@ -137,8 +137,10 @@ fn axis(form: Form, largest: f64) -> (Vec<String>, f64) {
     let base = form.base(largest);
     // What has no number of decimal digits is not shown by an axis either.
     let steps = ticks(Decimal::try_from(largest / base).unwrap_or_default());
+    let places = steps.iter().map(|step| step.normalize().scale()).max().unwrap_or_default();
+    let places = usize::try_from(places).unwrap_or_default();
     let values: Vec<_> = steps.iter().map(|step| rough(*step) * base).collect();
-    let labels = values.iter().map(|value| form.text(*value)).collect();
+    let labels = values.iter().map(|value| form.label(*value, places)).collect();
     (labels, values.last().copied().unwrap_or(1.0))
 }
 
@@ -158,7 +160,9 @@ mod tests {
         );
         assert_eq!(shown(Form::Clock, 1.9e9), "0 MHz | 500 MHz | 1000 MHz | 1500 MHz | 2000 MHz");
         assert_eq!(shown(Form::Seconds, 0.003), "0 s | 1.00 ms | 2.00 ms | 3.00 ms");
-        assert_eq!(shown(Form::Watts, 0.0), "0 W | 0 W | 0 W | 1 W | 1 W");
+        assert_eq!(shown(Form::Watts, 0.0), "0 W | 0.25 W | 0.50 W | 0.75 W | 1.00 W");
+        assert_eq!(shown(Form::Share, 0.018), "0 % | 0.5 % | 1.0 % | 1.5 % | 2.0 %");
+        assert_eq!(shown(Form::Number, 0.09), "0 | 0.025 | 0.050 | 0.075 | 0.100");
     }
 
     #[test]

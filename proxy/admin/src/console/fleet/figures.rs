@@ -56,6 +56,21 @@ impl Form {
         }
     }
 
+    /// A label of an axis: with so many decimal places of the axis' [base](Self::base) that no two are alike.
+    pub(crate) fn label(self, value: f64, places: usize) -> String {
+        let places = if value == 0.0 { 0 } else { places };
+        let (scale, unit) = match self {
+            Self::Number => (1.0, ""),
+            Self::PerSecond => (1.0, " /s"),
+            Self::Share => (0.01, " %"),
+            Self::Watts => (1.0, " W"),
+            Self::Celsius => (1.0, " °C"),
+            Self::Clock => (1e6, " MHz"),
+            Self::Bytes | Self::BytesPerSecond | Self::Seconds => return self.text(value),
+        };
+        format!("{:.places$}{unit}", value / scale)
+    }
+
     /// What the steps of an axis up to `largest` are whole numbers of.
     pub(crate) fn base(self, largest: f64) -> f64 {
         match self {

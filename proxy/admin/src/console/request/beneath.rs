@@ -8,6 +8,7 @@ use taximeter_fleet::{Field, fields_of_device};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_ledger::Record;
 use taximeter_store::memory::{Memory, Query};
+use taximeter_system::clock;
 
 use super::timeline::pieces;
 use crate::ask::{Deadline, ask_thread};
@@ -37,6 +38,8 @@ pub(super) struct Beneath {
     /// It was on the gateway's own host.
     is_local: bool,
     asked: Asked,
+    /// Samples of its minute are not kept yet.
+    is_early: bool,
     happened: EventsAnswer,
     parts: [Vec<(&'static Measure, Curves)>; 3],
 }
@@ -57,6 +60,7 @@ pub(super) async fn beneath(
     let around = AROUND.max((end - start) / 5);
     let fine = window(start - around, end + around, Query::step_for(end - start + 2 * around));
     let coarse = window(start - 5 * MINUTE, end + 5 * MINUTE, MINUTE.max(fine.step));
+    let is_early = clock::wall() < next_minute(record.ended_at);
     let kept = gateway.clone();
     let found = ask_thread(gateway, move |deadline| {
         let mut window = fine;
@@ -69,7 +73,7 @@ pub(super) async fn beneath(
         let [from, to] = times.map(Result::unwrap_or_default);
         let happened = events_between(&kept, (from, to), Vec::new())?;
         let asked = window.of(None, Vec::new());
-        Ok(Beneath { join, is_local, asked, happened, parts })
+        Ok(Beneath { join, is_local, asked, is_early, happened, parts })
     });
     found.await.map(Some)
 }
@@ -149,6 +153,7 @@ impl Beneath {
         };
         let [engines, gpus, hosts] = &self.parts;
         let is_empty = self.parts.iter().all(Vec::is_empty);
+        let is_early = self.is_early && (is_empty || step >= MINUTE);
         html! {
             section aria-labelledby="beneath" {
                 h2 #beneath { "Engine, GPUs and host meanwhile" }
@@ -157,12 +162,12 @@ impl Beneath {
                     @if step > 1 { "A point is the mean of " (seconds_text(seconds(step))) "." }
                 }
                 @for doubt in &self.join.doubts { p.warn { (sentence(doubt)) } }
-                @if is_empty {
+                @if is_early {
                     p {
-                        "No samples of this time are kept. Those of a minute come when it is over: after "
+                        "Samples of its last minute are kept when that is over: after "
                         (view.time(next_minute(record.ended_at))) "."
                     }
-                }
+                } @else if is_empty { p { "No samples of this time are kept." } }
                 h3 { "Engine" }
                 p.notes { (links(&self.join.engines)) }
                 (charts(engines, &time))

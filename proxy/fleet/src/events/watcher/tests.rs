@@ -154,6 +154,23 @@ fn an_engine_that_changes_is_told_also_if_nobody_looked_meanwhile() {
     );
 }
 
+#[test]
+fn a_source_that_comes_up_later_than_the_gateway_tells_something_for_the_first_time() {
+    let mut engines = Watched::new(TargetKind::Engine);
+    engines.target.fail(engines.at(), "connect", "not there yet");
+    engines.target.asked = QUESTIONS;
+    assert_eq!(engines.wait(1), NOTHING);
+    assert_eq!(engines.wait(60), NOTHING, "it stays so");
+    assert_eq!(
+        engines.tell(&engine("a", 5.0), &[]),
+        ["source_state: http://s/metrics tells something for the first time"]
+    );
+    assert_eq!(
+        engines.wait(90),
+        ["source_state: http://s/metrics is stale: nothing has come for three periods"]
+    );
+}
+
 const ONE: (Field, &str) = (Field::Gpu, "GPU-1");
 
 #[test]
