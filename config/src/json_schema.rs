@@ -244,7 +244,7 @@ fn facts(schema: Json, key: &Key, effect: Effect) -> Json {
 
 /// The value that stands there: JSON where it is JSON, else text.
 fn scalar(written: &str) -> Json {
-    serde_json::from_str(written).unwrap_or_else(|_| Json::from(written))
+    serde_json::from_slice(written.as_bytes()).unwrap_or_else(|_| Json::from(written))
 }
 
 /// The path of the key `name` below `path`.

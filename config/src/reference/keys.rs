@@ -120,5 +120,5 @@ fn example(key: &Key) -> Json {
 
 /// What is written there, as JSON, which is YAML too.
 pub(super) fn value(written: &str) -> Json {
-    serde_json::from_str(written).unwrap_or_else(|_| Json::from(written))
+    serde_json::from_slice(written.as_bytes()).unwrap_or_else(|_| Json::from(written))
 }

@@ -24,7 +24,7 @@ pub fn is_old(version: impl Into<i64>) -> bool {
 ///
 /// Errors: it is no record.
 pub fn request(json: &str) -> Result<Vec<u8>, ReadError> {
-    let record: Record = serde_json::from_str(json)?;
+    let record: Record = serde_json::from_slice(json.as_bytes())?;
     payload(&Entry::Post(Box::new(record)))
 }
 
@@ -32,7 +32,7 @@ pub fn request(json: &str) -> Result<Vec<u8>, ReadError> {
 ///
 /// Errors: it is no correction.
 pub fn correction(json: &str) -> Result<Vec<u8>, ReadError> {
-    let correction: Correction = serde_json::from_str(json)?;
+    let correction: Correction = serde_json::from_slice(json.as_bytes())?;
     payload(&Entry::Correction(Box::new(correction)))
 }
 

@@ -335,7 +335,8 @@ fn texts<T: DeserializeOwned>(
 ) -> Result<HashMap<i64, T>, Fault> {
     let mut found = HashMap::new();
     link.each(question, given, |row| {
-        let text = serde_json::from_str(row.try_get(1)?).map_err(Fault::unreadable)?;
+        let json: &str = row.try_get(1)?;
+        let text = serde_json::from_slice(json.as_bytes()).map_err(Fault::unreadable)?;
         found.insert(row.try_get(0)?, text);
         Ok(ControlFlow::Continue(()))
     })?;

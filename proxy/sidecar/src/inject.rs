@@ -184,7 +184,7 @@ fn before(pod: &Value) -> Result<Option<Before>, Unfit> {
     let annotations = pod.get("metadata").and_then(|metadata| metadata.get("annotations"));
     let Some(value) = annotations.and_then(|all| all.get(INJECTED)) else { return Ok(None) };
     let value = value.as_str().unwrap_or_default();
-    serde_json::from_str(value).map(Some).map_err(|fault| Unfit::Told {
+    serde_json::from_slice(value.as_bytes()).map(Some).map_err(|fault| Unfit::Told {
         key: INJECTED.to_owned(),
         value: value.to_owned(),
         problem: format!("was not written by us ({fault}); remove it"),

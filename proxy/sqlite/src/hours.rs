@@ -104,7 +104,7 @@ pub(super) fn numbered(row: &Row<'_>) -> rusqlite::Result<Numbered> {
 pub(super) fn dimensions(connection: &Connection, number: i64) -> rusqlite::Result<HourKey> {
     let mut query = connection.prepare_cached(DIMENSIONS)?;
     let json: String = query.query_row([number], |row| row.get(0))?;
-    serde_json::from_str(&json).map_err(|error| unreadable(0, error))
+    serde_json::from_slice(json.as_bytes()).map_err(|error| unreadable(0, error))
 }
 
 impl Lines {
@@ -135,7 +135,7 @@ impl Lines {
             Entry::Vacant(place) => {
                 let mut query = connection.prepare_cached(LINE)?;
                 let json: String = query.query_row([number], |row| row.get(0))?;
-                Ok(place.insert(serde_json::from_str(&json).map_err(|e| unreadable(0, e))?))
+                Ok(place.insert(serde_json::from_slice(json.as_bytes()).map_err(|e| unreadable(0, e))?))
             }
         }
     }

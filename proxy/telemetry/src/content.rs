@@ -164,7 +164,7 @@ impl Drop for Waiting {
 /// An attribute whose text is JSON, as what that says.
 fn opened(mut pair: KeyValue) -> KeyValue {
     if let Some(AnyValue { value: Some(Attribute::StringValue(text)) }) = &pair.value
-        && let Ok(value) = serde_json::from_str(text)
+        && let Ok(value) = serde_json::from_slice(text.as_bytes())
     {
         pair.value = Some(any(value));
     }

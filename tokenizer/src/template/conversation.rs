@@ -230,7 +230,7 @@ fn tool_call(call: &Value) -> Result<Value, TemplateError> {
     let mut call = pairs(call).ok_or(fault)?;
     let given = function.get(&Value::from("arguments"));
     let given = match given.and_then(|given| given.as_str()) {
-        Some(text) => serde_json::from_str(text).ok(),
+        Some(text) => serde_json::from_slice(text.as_bytes()).ok(),
         None => given.cloned(),
     };
     let arguments = given

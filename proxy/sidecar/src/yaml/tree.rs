@@ -297,7 +297,7 @@ impl Scalar {
             "false" | "False" | "FALSE" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
                 false.into()
             }
-            _ => match serde_json::from_str(text) {
+            _ => match serde_json::from_slice(text.as_bytes()) {
                 Ok(Value::Number(number)) => Value::Number(number),
                 _ => Value::from(text),
             },

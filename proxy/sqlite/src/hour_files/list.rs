@@ -70,7 +70,7 @@ fn live(row: &Row<'_>) -> rusqlite::Result<LiveHours> {
         rows: row.get(5).map(i64::cast_unsigned)?,
         bytes: row.get(6).map(i64::cast_unsigned)?,
         sha256: sha256.try_into().map_err(|error| unreadable(7, error))?,
-        covers: serde_json::from_str(covers).map_err(|error| unreadable(8, error))?,
+        covers: serde_json::from_slice(covers.as_bytes()).map_err(|error| unreadable(8, error))?,
         is_adopted: row.get(9)?,
     })
 }

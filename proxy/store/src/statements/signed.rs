@@ -45,7 +45,7 @@ impl Signed {
     ///
     /// Errors: the text is no signed statement.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
+        serde_json::from_slice(text.as_bytes())
     }
 
     /// The text of its file.

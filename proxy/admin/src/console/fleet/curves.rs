@@ -218,7 +218,7 @@ impl Measure {
         })?;
         let mut kept = Kept::new();
         for FoundSeries { key, points } in found.series {
-            let mut labels: Key = serde_json::from_str(&key.labels).unwrap_or_default();
+            let mut labels: Key = serde_json::from_slice(key.labels.as_bytes()).unwrap_or_default();
             let is = |(name, value): &(&str, &str)| {
                 labels.get(*name).is_some_and(|label| label == value)
             };
