@@ -20,12 +20,13 @@ pub use importer::{ImportError, Imported, LeftOut};
 ///
 /// Errors: it is not JSON, it is of an unknown project, or not one of its models can be taken.
 pub fn import(text: &str, file: &str, version: Date) -> Result<Imported, ImportError> {
-    let root: &RawValue = serde_json::from_slice(text.as_bytes()).map_err(|error| ImportError::NotJson {
-        file: file.to_owned(),
-        line: error.line(),
-        column: error.column(),
-        problem: error.to_string(),
-    })?;
+    let root: &RawValue =
+        serde_json::from_slice(text.as_bytes()).map_err(|error| ImportError::NotJson {
+            file: file.to_owned(),
+            line: error.line(),
+            column: error.column(),
+            problem: error.to_string(),
+        })?;
     let (root, mut importer) = (Value::checked(root.get()), Importer::new(text, version));
     let source = if litellm::read(root, &mut importer) {
         "LiteLLM"

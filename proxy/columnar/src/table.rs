@@ -5,6 +5,7 @@
 
 mod column_buffer;
 mod column_chunk;
+mod column_writer;
 mod field;
 mod run_column;
 mod run_writer;
@@ -254,7 +255,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         if self.group.is_empty() {
             let columns = self.writer.schema_descr().columns().iter();
             let chunk = |column| ColumnChunk::new(column, &self.layout, &self.properties);
-            self.group = columns.map(chunk).collect();
+            self.group = columns.map(chunk).collect::<Result<_, _>>()?;
         }
         for (chunk, column) in self.group.iter_mut().zip(&mut rows.columns) {
             chunk.write(column)?;

@@ -172,7 +172,8 @@ fn gone(row: &Row<'_>) -> rusqlite::Result<GoneRow> {
         requests: row.get(1).map(i64::cast_unsigned)?,
         times: (row.get(2)?, row.get(3)?),
         files: serde_json::from_slice(files.as_bytes()).map_err(|error| unreadable(4, error))?,
-        ledgers: serde_json::from_slice(ledgers.as_bytes()).map_err(|error| unreadable(5, error))?,
+        ledgers: serde_json::from_slice(ledgers.as_bytes())
+            .map_err(|error| unreadable(5, error))?,
         gone_at: row.get(6)?,
         cause: GoneCause::of(text(7)?.as_str()?),
     })

@@ -135,7 +135,8 @@ impl Lines {
             Entry::Vacant(place) => {
                 let mut query = connection.prepare_cached(LINE)?;
                 let json: String = query.query_row([number], |row| row.get(0))?;
-                Ok(place.insert(serde_json::from_slice(json.as_bytes()).map_err(|e| unreadable(0, e))?))
+                Ok(place
+                    .insert(serde_json::from_slice(json.as_bytes()).map_err(|e| unreadable(0, e))?))
             }
         }
     }

@@ -19,8 +19,8 @@ pub(super) struct TemplateConfig {
 }
 
 pub(super) fn read(text: &str) -> Result<TemplateConfig, TemplateError> {
-    let file: Value =
-        serde_json::from_slice(text.as_bytes()).map_err(|fault| TemplateError::Config(fault.to_string()))?;
+    let file: Value = serde_json::from_slice(text.as_bytes())
+        .map_err(|fault| TemplateError::Config(fault.to_string()))?;
     let Value::Object(file) = file else {
         return Err(TemplateError::Config("it is not a JSON object".into()));
     };

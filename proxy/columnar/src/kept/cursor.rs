@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use parquet::column::reader::{ColumnReader, get_column_reader};
-use parquet::data_type::{ByteArray, FixedLenByteArray};
+use parquet::basic::Type;
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, FixedLenByteArray, FixedLenByteArrayType, Int32Type,
+    Int64Type,
+};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::page_index::offset_index::PageLocation;
@@ -16,24 +20,25 @@ use crate::value::Value;
 
 /// The place of a reader in a column, and the values of some rows.
 pub struct Cursor {
-    reader: ColumnReader,
+    column: Column,
     group: usize,
     /// The row that comes next in the file.
     at: usize,
     nullable: bool,
     /// 1 for a value and 0 for null, of each row that was read, if the column is nullable.
     levels: Vec<i16>,
-    values: Values,
     next_level: usize,
     next_value: usize,
 }
 
-enum Values {
-    Bytes(Vec<ByteArray>),
-    Fixed(Vec<FixedLenByteArray>),
-    Int64(Vec<i64>),
-    Int32(Vec<i32>),
-    Bool(Vec<bool>),
+/// Parquet's readers of the types that columns have, and what they have read. Its own list of readers has more
+/// types, whose code would be in the program.
+enum Column {
+    Bytes(ColumnReaderImpl<ByteArrayType>, Vec<ByteArray>),
+    Fixed(ColumnReaderImpl<FixedLenByteArrayType>, Vec<FixedLenByteArray>),
+    Int64(ColumnReaderImpl<Int64Type>, Vec<i64>),
+    Int32(ColumnReaderImpl<Int32Type>, Vec<i32>),
+    Bool(ColumnReaderImpl<BoolType>, Vec<bool>),
 }
 
 impl Cursor {
@@ -48,17 +53,21 @@ impl Cursor {
         let pages = pages.map_err(in_group(group))?;
         let description = column.column_descr_ptr();
         let nullable = description.max_def_level() > 0;
-        let reader = get_column_reader(description, Box::new(pages));
-        let values = match &reader {
-            ColumnReader::ByteArrayColumnReader(_) => Values::Bytes(Vec::new()),
-            ColumnReader::FixedLenByteArrayColumnReader(_) => Values::Fixed(Vec::new()),
-            ColumnReader::Int64ColumnReader(_) => Values::Int64(Vec::new()),
-            ColumnReader::Int32ColumnReader(_) => Values::Int32(Vec::new()),
-            ColumnReader::BoolColumnReader(_) => Values::Bool(Vec::new()),
+        let pages = Box::new(pages);
+        let column = match description.physical_type() {
+            Type::BYTE_ARRAY => {
+                Column::Bytes(ColumnReaderImpl::new(description, pages), Vec::new())
+            }
+            Type::FIXED_LEN_BYTE_ARRAY => {
+                Column::Fixed(ColumnReaderImpl::new(description, pages), Vec::new())
+            }
+            Type::INT64 => Column::Int64(ColumnReaderImpl::new(description, pages), Vec::new()),
+            Type::INT32 => Column::Int32(ColumnReaderImpl::new(description, pages), Vec::new()),
+            Type::BOOLEAN => Column::Bool(ColumnReaderImpl::new(description, pages), Vec::new()),
             _ => return Err(ReadError::group(group, "a column of another type")),
         };
         let levels = Vec::new();
-        Ok(Self { reader, group, at: 0, nullable, levels, values, next_level: 0, next_value: 0 })
+        Ok(Self { column, group, at: 0, nullable, levels, next_level: 0, next_value: 0 })
     }
 
     /// Reads `count` rows from row `start` on, which is not before the last one that was read.
@@ -85,21 +94,12 @@ impl Cursor {
                 skipped == skip && read == count
             }};
         }
-        let is_whole = match (&mut self.reader, &mut self.values) {
-            (ColumnReader::ByteArrayColumnReader(reader), Values::Bytes(values)) => {
-                read!(reader, values)
-            }
-            (ColumnReader::FixedLenByteArrayColumnReader(reader), Values::Fixed(values)) => {
-                read!(reader, values)
-            }
-            (ColumnReader::Int64ColumnReader(reader), Values::Int64(values)) => {
-                read!(reader, values)
-            }
-            (ColumnReader::Int32ColumnReader(reader), Values::Int32(values)) => {
-                read!(reader, values)
-            }
-            (ColumnReader::BoolColumnReader(reader), Values::Bool(values)) => read!(reader, values),
-            _ => false,
+        let is_whole = match &mut self.column {
+            Column::Bytes(reader, values) => read!(reader, values),
+            Column::Fixed(reader, values) => read!(reader, values),
+            Column::Int64(reader, values) => read!(reader, values),
+            Column::Int32(reader, values) => read!(reader, values),
+            Column::Bool(reader, values) => read!(reader, values),
         };
         self.at = start + count;
         if is_whole { Ok(()) } else { Err(short()) }
@@ -108,8 +108,8 @@ impl Cursor {
     /// The 64-bit numbers of the rows that were read, of a column without nulls.
     #[must_use]
     pub fn int64s(&self) -> &[i64] {
-        match &self.values {
-            Values::Int64(values) => values,
+        match &self.column {
+            Column::Int64(_, values) => values,
             _ => &[],
         }
     }
@@ -117,8 +117,8 @@ impl Cursor {
     /// The same of 32-bit numbers.
     #[must_use]
     pub fn int32s(&self) -> &[i32] {
-        match &self.values {
-            Values::Int32(values) => values,
+        match &self.column {
+            Column::Int32(_, values) => values,
             _ => &[],
         }
     }
@@ -134,12 +134,12 @@ impl Cursor {
         }
         let at = self.next_value;
         self.next_value += 1;
-        match &self.values {
-            Values::Bytes(values) => values.get(at).map(|value| Value::Bytes(value.data())),
-            Values::Fixed(values) => values.get(at).map(|value| Value::Bytes(value.data())),
-            Values::Int64(values) => values.get(at).map(|value| Value::Int(*value)),
-            Values::Int32(values) => values.get(at).map(|value| Value::Int((*value).into())),
-            Values::Bool(values) => values.get(at).map(|value| Value::Bool(*value)),
+        match &self.column {
+            Column::Bytes(_, values) => values.get(at).map(|value| Value::Bytes(value.data())),
+            Column::Fixed(_, values) => values.get(at).map(|value| Value::Bytes(value.data())),
+            Column::Int64(_, values) => values.get(at).map(|value| Value::Int(*value)),
+            Column::Int32(_, values) => values.get(at).map(|value| Value::Int((*value).into())),
+            Column::Bool(_, values) => values.get(at).map(|value| Value::Bool(*value)),
         }
     }
 }

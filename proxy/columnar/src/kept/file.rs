@@ -307,7 +307,8 @@ fn footer_of<F: DeserializeOwned>(json: &str, known: u32) -> Result<F, ReadError
         #[serde(default)]
         format: u32,
     }
-    let OfFormat { format: found } = serde_json::from_slice(json.as_bytes()).map_err(ReadError::footer)?;
+    let OfFormat { format: found } =
+        serde_json::from_slice(json.as_bytes()).map_err(ReadError::footer)?;
     if found != known {
         return Err(ReadError::Format { found, known });
     }

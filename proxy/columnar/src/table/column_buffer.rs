@@ -4,11 +4,11 @@ use std::iter::repeat_n;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::errors::ParquetError;
 use rust_decimal::{Decimal, RoundingStrategy};
 
+use super::column_writer::ColumnWriter;
 use super::field::{Field, FieldKind, decimal_width};
 use super::run_column::RunColumn;
 use crate::error::WriteError;
@@ -202,7 +202,7 @@ impl ColumnBuffer {
     /// built again.
     pub(super) fn write(
         &mut self,
-        to: &mut ColumnWriter<'_>,
+        to: &mut ColumnWriter,
         texts: &mut Texts,
     ) -> Result<(), WriteError> {
         let levels = self.field.nullable.then_some(self.present.as_slice());
@@ -210,12 +210,12 @@ impl ColumnBuffer {
             (Values::Bytes { all, runs }, to) => {
                 let held = Bytes::from(std::mem::take(all));
                 let written = match to {
-                    ColumnWriter::FixedLenByteArrayColumnWriter(to) => {
+                    ColumnWriter::Fixed(to) => {
                         let mut numbers = Vec::<FixedLenByteArray>::new();
                         push_each(&held, runs, &mut numbers);
                         to.write_batch(&numbers, levels, None)?
                     }
-                    ColumnWriter::ByteArrayColumnWriter(to) => {
+                    ColumnWriter::Bytes(to) => {
                         to.write_batch(texts.fill(&held, runs), levels, None)?
                     }
                     _ => return Err(wrong_column()),
@@ -224,16 +224,16 @@ impl ColumnBuffer {
                 *all = emptied(held);
                 written
             }
-            (Values::Int64(values), ColumnWriter::Int64ColumnWriter(to)) => {
+            (Values::Int64(values), ColumnWriter::Int64(to)) => {
                 to.write_batch(values, levels, None)?
             }
-            (Values::Int32(values), ColumnWriter::Int32ColumnWriter(to)) => {
+            (Values::Int32(values), ColumnWriter::Int32(to)) => {
                 to.write_batch(values, levels, None)?
             }
-            (Values::Bool(values), ColumnWriter::BoolColumnWriter(to)) => {
+            (Values::Bool(values), ColumnWriter::Bool(to)) => {
                 to.write_batch(values, levels, None)?
             }
-            (Values::Double(values), ColumnWriter::DoubleColumnWriter(to)) => {
+            (Values::Double(values), ColumnWriter::Double(to)) => {
                 to.write_batch(values, levels, None)?
             }
             _ => return Err(wrong_column()),

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
-use parquet::column::writer::{ColumnWriter, get_column_writer};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
@@ -14,6 +13,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::Layout;
 use super::column_buffer::{ColumnBuffer, Texts};
+use super::column_writer::ColumnWriter;
 use super::run_column::RunColumn;
 use crate::error::WriteError;
 
@@ -21,7 +21,7 @@ use crate::error::WriteError;
 #[expect(clippy::large_enum_variant, reason = "there are as many as columns")]
 pub(super) enum ColumnChunk {
     /// Parquet's own writer encodes them.
-    Values { writer: ColumnWriter<'static>, texts: Texts, pages: SharedBuffer },
+    Values { writer: ColumnWriter, texts: Texts, pages: SharedBuffer },
     /// They are written run by run.
     Runs(RunColumn),
 }
@@ -31,14 +31,14 @@ impl ColumnChunk {
         column: &ColumnDescPtr,
         layout: &Layout,
         properties: &WriterPropertiesPtr,
-    ) -> Self {
+    ) -> Result<Self, ParquetError> {
         if layout.repeated.contains(&column.name()) {
-            return Self::Runs(RunColumn::new(column, layout));
+            return Ok(Self::Runs(RunColumn::new(column, layout)));
         }
         let pages = SharedBuffer::default();
         let writer = Box::new(OwnedPageWriter(TrackedWrite::new(pages.clone())));
-        let writer = get_column_writer(Arc::clone(column), Arc::clone(properties), writer);
-        Self::Values { writer, texts: Texts::default(), pages }
+        let writer = ColumnWriter::new(column, properties, writer)?;
+        Ok(Self::Values { writer, texts: Texts::default(), pages })
     }
 
     /// Writes the values of one column.

@@ -76,7 +76,8 @@ fn live(row: &Row<'_>) -> rusqlite::Result<LiveSessions> {
         sessions: row.get(2).map(i64::cast_unsigned)?,
         bytes: row.get(3).map(i64::cast_unsigned)?,
         sha256: sha256.try_into().map_err(|error| unreadable(4, error))?,
-        last_entries: serde_json::from_slice(last_entries.as_bytes()).map_err(|error| unreadable(5, error))?,
+        last_entries: serde_json::from_slice(last_entries.as_bytes())
+            .map_err(|error| unreadable(5, error))?,
     })
 }
 
