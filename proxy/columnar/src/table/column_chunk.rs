@@ -11,9 +11,9 @@ use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::Layout;
 use super::column_buffer::{ColumnBuffer, Texts};
 use super::column_writer::ColumnWriter;
+use super::layout::Layout;
 use super::run_column::RunColumn;
 use crate::error::WriteError;
 

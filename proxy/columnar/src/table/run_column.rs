@@ -20,8 +20,8 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::Layout;
 use super::column_buffer::Run;
+use super::layout::Layout;
 use crate::hybrid::{bits_of, push_run};
 
 /// The texts of one column.
