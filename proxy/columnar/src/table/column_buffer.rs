@@ -10,7 +10,6 @@ use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::column_writer::ColumnWriter;
 use super::field::{Field, FieldKind, decimal_width};
-use super::run_column::RunColumn;
 use crate::error::WriteError;
 
 /// Most rows that are gathered before they are encoded. The texts of this number of rows fit in the
@@ -192,10 +191,10 @@ impl ColumnBuffer {
         }
     }
 
-    /// Writes the texts of a column that is written run by run.
-    pub(super) fn write_runs(&self, to: &mut RunColumn) -> Result<(), WriteError> {
+    /// The texts of a column that is written run by run, and its runs.
+    pub(super) fn runs(&self) -> Result<(&[u8], &[Run]), WriteError> {
         let Values::Runs { all, runs } = &self.values else { return Err(wrong_column()) };
-        Ok(to.write(all, runs)?)
+        Ok((all, runs))
     }
 
     /// Writes the values. `texts` has the texts of the rows before: a text that continues is not

@@ -45,7 +45,10 @@ impl ColumnChunk {
     pub(super) fn write(&mut self, column: &mut ColumnBuffer) -> Result<(), WriteError> {
         match self {
             Self::Values { writer, texts, .. } => column.write(writer, texts),
-            Self::Runs(runs) => column.write_runs(runs),
+            Self::Runs(to) => {
+                let (all, runs) = column.runs()?;
+                Ok(to.write(all, runs)?)
+            }
         }
     }
 
