@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use taximeter_billing::Zone;
-use taximeter_fleet::{Field, Statistic};
+use taximeter_fleet::{Field, QUANTITIES, Statistic};
 use taximeter_gateway::gateway::Gateway;
 use taximeter_store::memory::{FoundSeries, Query, STEPS_MAX};
 use taximeter_system::clock;
@@ -142,10 +142,13 @@ fn unreadable(fault: taximeter_store::memory::MemoryError) -> ApiError {
 impl SampleParams {
     /// The question, how many seconds before it is asked again, and whether its step was given.
     fn query(self, now: Timestamp) -> Result<(Query, Option<i64>, bool), ApiError> {
-        let quantity = self.quantity.ok_or_else(|| ApiError::Missing {
-            name: "quantity",
-            allowed: "the name of a quantity, such as hw.power".to_owned(),
-        })?;
+        let allowed = || "the name of a quantity of the schema, such as hw.power".to_owned();
+        let missing = || ApiError::Missing { name: "quantity", allowed: allowed() };
+        let quantity = self.quantity.ok_or_else(missing)?;
+        if !QUANTITIES.iter().any(|one| one.name == quantity) {
+            let (name, got) = ("quantity", quantity);
+            return Err(ApiError::Parameter { name, got, allowed: allowed() });
+        }
         let words = Statistic::ALL.map(Statistic::as_str).join(", ");
         let statistic = self.statistic.as_deref();
         let statistic =

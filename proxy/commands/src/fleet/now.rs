@@ -42,8 +42,8 @@ fn layers() -> PossibleValuesParser {
 ///
 /// Errors: the gateway does not answer, or there is nowhere to print.
 pub(super) fn run(args: &NowArgs, out: &mut impl Write) -> anyhow::Result<()> {
-    let query = args.layer.as_ref().map(|layer| format!("layer={}", layer.to_uppercase()));
-    let query = query.unwrap_or_default();
+    let layer = args.layer.as_ref().map(|layer| layer.to_uppercase());
+    let query = layer.as_ref().map(|layer| format!("layer={layer}")).unwrap_or_default();
     let timer = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let clears = args.watch && !args.json && stdout().is_terminal();
     loop {
@@ -54,7 +54,7 @@ pub(super) fn run(args: &NowArgs, out: &mut impl Write) -> anyhow::Result<()> {
         } else {
             let fleet = serde_json::from_slice(&answer)?;
             let clear = if clears { CLEAR } else { "" };
-            write!(out, "{clear}{}", table::of(&fleet))?;
+            write!(out, "{clear}{}", table::of(&fleet, layer.as_deref()))?;
         }
         out.flush()?;
         if !args.watch {

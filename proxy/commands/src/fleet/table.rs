@@ -9,8 +9,8 @@ use taximeter_net::visible::is_visible;
 /// Longest text of one cell, in characters.
 const CELL_CHARS_MAX: usize = 60;
 
-/// Sources, what serves each upstream, and what the sources tell.
-pub(super) fn of(fleet: &Value) -> String {
+/// Sources, what serves each upstream, and what the sources tell, of one layer or of all.
+pub(super) fn of(fleet: &Value, layer: Option<&str>) -> String {
     let sources = fleet["sources"].as_array().map(Vec::as_slice).unwrap_or_default();
     if sources.is_empty() {
         return "no source is asked; the section `fleet` of the configuration turns it on\n"
@@ -28,8 +28,21 @@ pub(super) fn of(fleet: &Value) -> String {
         }
     }
     let quantities = quantities(sources);
-    if !quantities.is_empty() {
-        let _ = writeln!(text, "\n{quantities}");
+    match layer {
+        _ if !quantities.is_empty() => {
+            let _ = writeln!(text, "\n{quantities}");
+        }
+        Some(layer @ ("L7" | "L8")) => {
+            let _ = writeln!(
+                text,
+                "\n{layer}: requests, their tokens and what they cost are no scraped quantities; see `taximeter \
+                 top`, `taximeter records` and `taximeter bill`"
+            );
+        }
+        Some(layer) => {
+            let _ = writeln!(text, "\n{layer}: no source tells a quantity of this layer");
+        }
+        None => {}
     }
     let unknown: usize = sources.iter().map(|source| list(source, "unknown").len()).sum();
     let _ = writeln!(text, "\n{unknown} quantities are unknown; --json says why");
@@ -79,8 +92,9 @@ fn served(joins: &[Value]) -> Table {
 }
 
 fn quantities(sources: &[Value]) -> Table {
-    let mut table = table(["layer", "quantity", "labels", "value", "unit", "per second"]);
-    for quantity in sources.iter().flat_map(|source| list(source, "quantities")) {
+    let of_source = |source| list(source, "quantities").iter().map(move |one| (source, one));
+    let mut table = table(["layer", "quantity", "labels", "value", "unit", "per second", "source"]);
+    for (source, quantity) in sources.iter().flat_map(of_source) {
         table.add_row([
             word(&quantity["layer"]),
             word(&quantity["name"]),
@@ -88,6 +102,7 @@ fn quantities(sources: &[Value]) -> Table {
             value(quantity),
             word(&quantity["unit"]),
             quantity["rate"].as_f64().map_or_else(String::new, figure),
+            word(&source["name"]),
         ]);
     }
     right(&mut table, &[3, 5]);
@@ -206,7 +221,7 @@ mod tests {
             "hosts": {"links": []},
             "doubts": ["GPU-2 is shared"],
         }]});
-        let text = of(&fleet);
+        let text = of(&fleet, None);
         let lines: Vec<String> = text
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -214,9 +229,9 @@ mod tests {
         for expected in [
             "http://e:8000/metrics engine local vLLM, engine 0.33.0 up 0.2 s",
             "http://g:9400/metrics gpu failing it answers 404 Not Found",
-            "L6 taximeter.fleet.engine.kv_cache_usage engine=0 m=\u{fffd}[2J 0.1235 1",
-            "L6 taximeter.fleet.engine.generation_tokens 1234567 {token} 12.35",
-            "L6 gen_ai.server.time_to_first_token count 2, p50 0.1, p95 above 0.5 s",
+            "L6 taximeter.fleet.engine.kv_cache_usage engine=0 m=\u{fffd}[2J 0.1235 1 http://e:8000/metrics",
+            "L6 taximeter.fleet.engine.generation_tokens 1234567 {token} 12.35 http://e:8000/metrics",
+            "L6 gen_ai.server.time_to_first_token count 2, p50 0.1, p95 above 0.5 s http://e:8000/metrics",
             "local http://e:8000/metrics by address unknown GPU-1 by configuration, GPU-2 by labels unknown",
             "upstream local: GPU-2 is shared",
             "2 quantities are unknown; --json says why",
@@ -224,6 +239,15 @@ mod tests {
         ] {
             assert!(lines.iter().any(|line| line == expected), "{expected}\n{text}");
         }
-        assert!(of(&json!({"sources": []})).starts_with("no source is asked"));
+        assert!(of(&json!({"sources": []}), None).starts_with("no source is asked"));
+    }
+
+    #[test]
+    fn a_layer_of_which_nobody_tells_says_so() {
+        let fleet = json!({"sources": [{"name": "/proc", "kind": "host", "quantities": []}]});
+        for (layer, says) in [("L2", "no source tells a quantity"), ("L8", "`taximeter bill`")] {
+            let text = of(&fleet, Some(layer));
+            assert!(text.contains(&format!("\n{layer}: ")) && text.contains(says), "{text}");
+        }
     }
 }
