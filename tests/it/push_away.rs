@@ -17,7 +17,7 @@ use crate::segments::{age, plain_path, segments};
 /// How much earlier the requests of the journal are made.
 const EARLIER: SignedDuration = SignedDuration::from_hours(3 * 24);
 /// Waits for a sealing: a minute after a request was stored it may leave.
-const WAITS: usize = 8;
+const WAITS: usize = 16;
 /// Requests that a receiver lacks.
 const LACKED: usize = 40;
 const SMALL_FILES: &str = "limits: {ledger_segment_bytes: 4096}";
