@@ -1,19 +1,15 @@
 //! Reads the values of one column of a row group, forward.
 
-use std::sync::Arc;
-
 use parquet::basic::Type;
+use parquet::column::page::PageReader;
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, FixedLenByteArray, FixedLenByteArrayType, Int32Type,
     Int64Type,
 };
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::page_index::offset_index::PageLocation;
-use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescPtr;
 
-use super::blocks::{Blocks, ReadAt};
 use super::errors::in_group;
 use crate::error::ReadError;
 use crate::value::Value;
@@ -42,18 +38,13 @@ enum Column {
 }
 
 impl Cursor {
-    /// At the first row. `pages` has the place of each page in the file.
-    pub(super) fn new<R: ReadAt + 'static>(
-        blocks: &Arc<Blocks<R>>,
-        column: &ColumnChunkMetaData,
-        (group, rows): (usize, usize),
-        pages: Vec<PageLocation>,
+    /// At the first row.
+    pub(super) fn new(
+        pages: Box<dyn PageReader>,
+        description: ColumnDescPtr,
+        group: usize,
     ) -> Result<Self, ReadError> {
-        let pages = SerializedPageReader::new(Arc::clone(blocks), column, rows, Some(pages));
-        let pages = pages.map_err(in_group(group))?;
-        let description = column.column_descr_ptr();
         let nullable = description.max_def_level() > 0;
-        let pages = Box::new(pages);
         let column = match description.physical_type() {
             Type::BYTE_ARRAY => {
                 Column::Bytes(ColumnReaderImpl::new(description, pages), Vec::new())

@@ -5,19 +5,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parquet::column::page::PageReader;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::index_reader::{decode_column_index, decode_offset_index};
 use parquet::file::page_index::offset_index::PageLocation;
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescPtr;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::blocks::{BLOCK_BYTES, Blocks, ReadAt};
 use super::checks::{BODY_KEY, CHECK_LENGTH, FOOTER_BYTES_MAX, check_position, check_text};
 use super::cursor::Cursor;
-use super::errors::of_read;
+use super::errors::{in_group, of_read};
 use super::text_cursor::TextCursor;
 use crate::error::{Part, ReadError};
 
@@ -238,19 +241,29 @@ impl<R: ReadAt + 'static> KeptFile<R> {
     /// # Errors
     /// The file is damaged or cannot be read.
     pub fn cursor(&self, group: usize, column: usize) -> Result<Cursor, ReadError> {
-        let pages = self.pages(group, column)?;
-        let (chunk, rows) = (self.column(group, column)?, self.rows(group)?);
-        Cursor::new(&self.blocks, chunk, (group, rows), pages)
+        let (pages, description) = self.pages_of(group, column)?;
+        Cursor::new(pages, description, group)
     }
 
-    /// A cursor on a column of texts of which most rows have the same as the row before.
+    /// A reader of a column of texts of which most rows have the same as the row before.
     ///
     /// # Errors
     /// The file is damaged, or the column has no texts.
     pub fn text_cursor(&self, group: usize, column: usize) -> Result<TextCursor, ReadError> {
-        let pages = self.pages(group, column)?;
+        let (pages, description) = self.pages_of(group, column)?;
+        TextCursor::new(pages, &description, group)
+    }
+
+    /// The pages of a column of a row group, and what it is.
+    fn pages_of(
+        &self,
+        group: usize,
+        column: usize,
+    ) -> Result<(Box<dyn PageReader>, ColumnDescPtr), ReadError> {
+        let pages = Some(self.pages(group, column)?);
         let (chunk, rows) = (self.column(group, column)?, self.rows(group)?);
-        TextCursor::new(&self.blocks, chunk, (group, rows), pages)
+        let pages = SerializedPageReader::new(Arc::clone(&self.blocks), chunk, rows, pages);
+        Ok((Box::new(pages.map_err(in_group(group))?), chunk.column_descr_ptr()))
     }
 }
 

@@ -1,17 +1,12 @@
 //! Reads the texts of one column of a row group, forward and run by run: the cost is that of the runs, not
 //! of the rows.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use parquet::basic::{Encoding, Type};
 use parquet::column::page::{Page, PageReader};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::page_index::offset_index::PageLocation;
-use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescPtr;
 
-use super::blocks::{Blocks, ReadAt};
 use super::errors::in_group;
 use crate::error::ReadError;
 use crate::hybrid;
@@ -32,21 +27,19 @@ pub struct TextCursor {
 }
 
 impl TextCursor {
-    /// At the first row. `pages` has the place of each page in the file.
-    pub(super) fn new<R: ReadAt + 'static>(
-        blocks: &Arc<Blocks<R>>,
-        column: &ColumnChunkMetaData,
-        (group, rows): (usize, usize),
-        pages: Vec<PageLocation>,
+    /// At the first row.
+    pub(super) fn new(
+        pages: Box<dyn PageReader>,
+        description: &ColumnDescPtr,
+        group: usize,
     ) -> Result<Self, ReadError> {
-        if column.column_type() != Type::BYTE_ARRAY {
+        if description.physical_type() != Type::BYTE_ARRAY {
             return Err(ReadError::group(group, "a column of another type"));
         }
-        let pages = SerializedPageReader::new(Arc::clone(blocks), column, rows, Some(pages));
         Ok(Self {
-            pages: Box::new(pages.map_err(in_group(group))?),
+            pages,
             group,
-            nullable: column.column_descr().max_def_level() > 0,
+            nullable: description.max_def_level() > 0,
             dictionary: Vec::new(),
             plain: Vec::new(),
             runs: Vec::new(),

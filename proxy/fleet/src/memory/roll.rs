@@ -1,7 +1,7 @@
 //! A coarser grid from a finer one.
 
 use crate::memory::grid::Grid;
-use crate::memory::statistic::Statistic;
+use crate::memory::statistic::{Statistic, mean};
 
 /// A sample: its time in seconds since 1970, and its value as a whole number.
 pub type At = (i64, i64);
@@ -19,7 +19,7 @@ pub type Share = (i64, i128, u32);
 pub fn roll(to: Statistic, grid: Grid, samples: &[At]) -> Vec<At> {
     if to == Statistic::Mean {
         let means = shares(grid.seconds(), samples).into_iter();
-        return means.filter_map(|(at, sum, held)| Some((at, rounded(sum, held)?))).collect();
+        return means.filter_map(|(at, sum, held)| Some((at, mean(sum, held.into())?))).collect();
     }
     let times = samples.chunk_by(move |a, b| grid.floor(a.0) == grid.floor(b.0));
     let of_times = times.filter_map(move |of_one| {
@@ -46,12 +46,6 @@ pub fn shares(step: i64, samples: &[At]) -> Vec<Share> {
         }
     }
     shares
-}
-
-/// The mean, to the nearest whole number, halves upward.
-fn rounded(sum: i128, count: u32) -> Option<i64> {
-    let count = i128::from(count);
-    i64::try_from((2 * sum + count).checked_div_euclid(2 * count)?).ok()
 }
 
 /// Brings samples of one series into the order of their times, with one for each time.

@@ -102,12 +102,15 @@ impl Statistic {
                 for value in values {
                     (sum, count) = (sum + i128::from(value), count + 1);
                 }
-                // To the nearest, halves upward.
-                let mean = (2 * sum + count).checked_div_euclid(2 * count)?;
-                i64::try_from(mean).ok()
+                mean(sum, count)
             }
         }
     }
+}
+
+/// A mean, to the nearest whole number, halves upward.
+pub(crate) fn mean(sum: i128, count: i128) -> Option<i64> {
+    i64::try_from((2 * sum + count).checked_div_euclid(2 * count)?).ok()
 }
 
 #[cfg(test)]

@@ -89,8 +89,8 @@ fn sum(given: &All, grid: &'static str) -> i64 {
     given.get(&named(grid, "a", "increase")).into_iter().flatten().map(|(_, value)| value).sum()
 }
 
-/// The usual time between two questions is this now.
 impl Asked {
+    /// The usual time between two questions is this now.
     fn is_usual(&mut self, seconds: u64) {
         self.target.usual = Duration::from_secs(seconds);
         self.recorder.note(&[Arc::new(self.target.clone())]);
